@@ -1,0 +1,1 @@
+"""Masked sequence models behind one protocol."""

@@ -1,0 +1,1 @@
+"""Estimates of pairwise mutual information."""

@@ -1,0 +1,55 @@
+"""Sets of grids and of puzzles with one solution, each a function of its seed; training and test sets never meet."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi.tasks.sudoku.solver import EMPTY, dig, random_grids
+from pairmi.types import PairmiError
+
+TRAINING, VALIDATION, TEST = 1_000_000, 2_000_000, 3_000_000  # where the seeds of each split begin
+
+
+@dataclass(frozen=True)
+class Puzzles:
+    """Puzzles and their only solutions as tokens (9 = empty)."""
+
+    canvases: Int[Tensor, "N 81"]
+    solutions: Int[Tensor, "N 81"]
+
+    @property
+    def givens(self) -> Int[Tensor, " N"]:
+        """The number of given cells of each."""
+        return (self.canvases != EMPTY).sum(1)
+
+
+def complete_grids(count: int, seed: int) -> Int[Tensor, "N 81"]:
+    """Random complete grids as tokens 0..8."""
+    return torch.from_numpy(random_grids(count, seed))
+
+
+def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) -> Puzzles:
+    """Puzzles with a proved unique solution and a number of givens drawn evenly from the range, ends included.
+
+    A grid from which this many cells cannot be dug in the drawn order is replaced by another one.
+    """
+    low, high = givens
+    if not 17 <= low <= high <= 81:
+        raise PairmiError(f"puzzles: givens must be between 17 (fewer never have one solution) and 81, got {low}-{high}")
+    rng = np.random.default_rng(seed)
+    canvases, solutions = [], []
+    while len(canvases) < count:
+        target = int(rng.integers(low, high + 1))
+        for _ in range(2000):
+            solution = random_grids(1, int(rng.integers(2**31)))[0]
+            puzzle = dig(solution, target, int(rng.integers(2**31)))
+            if (puzzle != EMPTY).sum() == target:
+                break
+        else:
+            raise PairmiError(f"puzzles: no puzzle with {target} givens in 2000 grids; random digging rarely gets below 22, ask for more givens")
+        canvases.append(puzzle)
+        solutions.append(solution)
+    return Puzzles(torch.from_numpy(np.array(canvases).reshape(-1, 81)), torch.from_numpy(np.array(solutions).reshape(-1, 81)))

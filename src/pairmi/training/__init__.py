@@ -1,0 +1,1 @@
+"""Fitting denoisers and heads."""
