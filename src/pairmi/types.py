@@ -44,7 +44,9 @@ class Vocab:
         for place, letter in enumerate(text):
             if letter not in ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
-                raise PairmiError(f"canvas: {letter!r} at position {place} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})")
+                raise PairmiError(
+                    f"canvas: {letter!r} at position {place} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
+                )
         return torch.tensor([ids[letter] for letter in text], dtype=torch.long)
 
     def decode(self, tokens: Int[Tensor, " L"]) -> str:
@@ -89,6 +91,15 @@ class Backbone(Protocol):
 
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass over a batch of one length; a row's result does not depend on its batch mates."""
+        ...
+
+
+@runtime_checkable
+class Objecting(Protocol):
+    """A backbone that can tell from a look at a canvas that nothing completes it."""
+
+    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """The reason; None = no objection."""
         ...
 
 
@@ -172,8 +183,10 @@ class Step:
     selection: Selection
     committed: Positions  # what was really filled: the selection, or under `verify` a part of it
     tokens: Tokens  # afterwards
-    calls: PerRow  # backbone calls so far, per row, without the probes
-    evaluated: PerRow  # backbone rows so far, per row, without the probes
+    passes: PerRow  # of each of these rows so far: the backbone calls that it took part in
+    evaluated: PerRow  # of each of these rows so far: the sequences evaluated for it
+    probe_calls: int  # of this pass: what the rule spent on the backbone, for all rows together
+    probe_rows: int
 
 
 @dataclass(frozen=True)

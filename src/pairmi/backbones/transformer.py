@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pairmi.types import LogProbs, PairmiError, Prediction, Tokens, Vocab
+from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Marginals of all masked positions; it is told nothing of a task but a learned embedding per position."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, report_attention: bool = False) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.report_attention = config, report_attention
         self.vocab = Vocab(tuple(config.symbols), config.blanks)
         self.symbol = nn.Embedding(self.vocab.size + 1, config.width)
         self.position = nn.Parameter(torch.empty(config.length, config.width))
@@ -108,15 +108,15 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tokens) -> Prediction:
         """One pass."""
-        last = self.streams(tokens)[-1]
-        return Prediction(tokens, self.log_probs(last), last)
-
-    def attention(self, tokens: Tokens) -> Float[Tensor, "B L L"]:
-        """Attention weights averaged over blocks and heads: a control for mutual information."""
         streams = self.streams(tokens)
-        total = torch.zeros(tokens.shape[0], self.length, self.length, device=tokens.device)
+        attention = self._attention(streams) if self.report_attention else None
+        return Prediction(tokens, self.log_probs(streams[-1]), streams[-1], attention)
+
+    def _attention(self, streams: list[Tensor]) -> Attention:
+        """Attention weights averaged over blocks and heads."""
+        total = torch.zeros((), device=streams[0].device)
         for block, x in zip(self.blocks, streams, strict=False):
             assert isinstance(block, Block)
             q, k, _ = block.queries_keys_values(x)
-            total += ((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5).softmax(-1).mean(1)
+            total = total + ((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5).softmax(-1).mean(1)
         return total / len(self.blocks)

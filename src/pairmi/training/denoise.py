@@ -96,7 +96,9 @@ class Denoise:
     def __init__(self, shape: TransformerConfig, config: DenoiseConfig, corpus: Corpus) -> None:
         torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
         self.model, self.config, self.corpus = Transformer(shape), config, corpus
-        stacked = {f"blocks.{n}.{part}.weight": 3 if part == "qkv" else 1 for n in range(shape.depth) for part in ("qkv", "mix", "up", "down")}
+        stacked = {
+            f"blocks.{n}.{part}.weight": 3 if part == "qkv" else 1 for n in range(shape.depth) for part in ("qkv", "mix", "up", "down")
+        }
         self.optimizer = MuonAdamW(dict(self.model.named_parameters()), stacked, config.rates)
 
     def about(self) -> dict[str, Any]:

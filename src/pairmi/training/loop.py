@@ -46,10 +46,14 @@ def _resume(job: Job, file: Path, rates: list[float]) -> tuple[int, float]:
     live = job.tensors()
     if about["job"] != json.loads(json.dumps(job.about())):
         names = [name for name, value in job.about().items() if about["job"].get(name) != json.loads(json.dumps(value))]
-        raise PairmiError(f"train: {file} comes from another configuration (different: {', '.join(names)}); choose another --run or remove it")
+        raise PairmiError(
+            f"train: {file} comes from another configuration (different: {', '.join(names)}); choose another --run or remove it"
+        )
     done = about["rates"]
     if rates[: len(done)] != done:
-        raise PairmiError(f"train: {file} has done {len(done)} steps of another learning-rate schedule; keep --steps, or choose another --run")
+        raise PairmiError(
+            f"train: {file} has done {len(done)} steps of another learning-rate schedule; keep --steps, or choose another --run"
+        )
     for name, tensor in live.items():
         tensor.copy_(saved[name])
     return len(done), about["seconds"]

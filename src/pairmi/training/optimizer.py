@@ -19,7 +19,8 @@ def orthogonalise(matrices: Float[Tensor, "N R C"], iterations: int = 5) -> Floa
     for _ in range(iterations):
         gram = torch.bmm(x, x.transpose(1, 2))
         x = 3.4445 * x + torch.bmm(torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x)
-    return x.transpose(1, 2) if tall else x
+    out: Tensor = x.transpose(1, 2) if tall else x
+    return out
 
 
 @dataclass(frozen=True)

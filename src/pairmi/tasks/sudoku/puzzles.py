@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.tasks.sudoku.solver import EMPTY, dig, random_grids
+from pairmi.tasks.sudoku.solver import EMPTY, Grid, dig, random_grids
 from pairmi.types import PairmiError
 
 TRAINING, VALIDATION, TEST = 1_000_000, 2_000_000, 3_000_000  # where the seeds of each split begin
@@ -40,7 +40,8 @@ def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) ->
     if not 17 <= low <= high <= 81:
         raise PairmiError(f"puzzles: givens must be between 17 (fewer never have one solution) and 81, got {low}-{high}")
     rng = np.random.default_rng(seed)
-    canvases, solutions = [], []
+    canvases: list[Grid] = []
+    solutions: list[Grid] = []
     while len(canvases) < count:
         target = int(rng.integers(low, high + 1))
         for _ in range(2000):
@@ -49,7 +50,9 @@ def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) ->
             if (puzzle != EMPTY).sum() == target:
                 break
         else:
-            raise PairmiError(f"puzzles: no puzzle with {target} givens in 2000 grids; random digging rarely gets below 22, ask for more givens")
+            raise PairmiError(
+                f"puzzles: no puzzle with {target} givens in 2000 grids; random digging rarely gets below 22, ask for more givens"
+            )
         canvases.append(puzzle)
         solutions.append(solution)
     return Puzzles(torch.from_numpy(np.array(canvases).reshape(-1, 81)), torch.from_numpy(np.array(solutions).reshape(-1, 81)))

@@ -15,7 +15,8 @@ ALL = (1 << 9) - 1
 @njit(cache=True)
 def _candidates(cell: int, rows: ndarray, columns: ndarray, boxes: ndarray) -> int:
     row, column = cell // 9, cell % 9
-    return ALL & ~(rows[row] | columns[column] | boxes[row // 3 * 3 + column // 3])
+    free: int = ALL & ~(rows[row] | columns[column] | boxes[row // 3 * 3 + column // 3])
+    return free
 
 
 @njit(cache=True)

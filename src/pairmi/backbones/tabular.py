@@ -1,0 +1,82 @@
+"""An explicit joint distribution as a backbone: exact conditionals, exact mutual information, exact total correlation."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from pairmi.info import pair_matrix
+from pairmi.types import PairMatrix, PairmiError, Prediction, Tokens, Vocab
+
+
+class Tabular:
+    """The joint given by its support (sequences [S, L]) and their weights, in float64.
+
+    Where a context has no completion every open position is uniform: a rule that filled a contradiction in goes on.
+    """
+
+    def __init__(self, support: Int[Tensor, "S L"], weights: Float[Tensor, " S"], symbols: tuple[str, ...]) -> None:
+        if not len(support) or support.min() < 0 or support.max() >= len(symbols):
+            raise PairmiError(f"Tabular: the support must hold sequences over 0..{len(symbols) - 1}, got {list(support.shape)} tokens")
+        if len(torch.unique(support, dim=0)) != len(support):
+            raise PairmiError("Tabular: the support must hold each sequence once; add the weights of equal ones up")
+        if not (torch.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+            raise PairmiError("Tabular: the weights must be finite, not negative and not all zero")
+        self.vocab = Vocab(symbols)
+        self.support, self.weights = support, weights.double() / weights.double().sum()
+        self._onehot = functional.one_hot(support, self.vocab.size).double().flatten(1)  # [S, L * V]
+
+    @property
+    def length(self) -> int:
+        """The number of positions."""
+        return self.support.shape[1]
+
+    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """Whether any sequence of the support fits."""
+        return None if bool(self.consistent(canvas[None]).any()) else "no sequence of this world fits the given positions"
+
+    def consistent(self, tokens: Tokens) -> Bool[Tensor, "B S"]:
+        """Which sequences of positive weight fit each context."""
+        if tokens.shape[1] != self.length:
+            raise PairmiError(f"Tabular: expected canvases of {self.length} positions, got {tokens.shape[1]}")
+        fits = (tokens[:, None, :] == self.support) | (tokens[:, None, :] == self.vocab.size)
+        return fits.all(2) & (self.weights > 0)
+
+    def posterior(self, tokens: Tokens) -> Float[Tensor, "B S"]:
+        """P(sequence | context); all zero where the context has no completion."""
+        joint = self.consistent(tokens) * self.weights
+        return joint / joint.sum(1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        """The exact conditional marginals."""
+        posterior = self.posterior(tokens)
+        marginals = (posterior @ self._onehot).view(*tokens.shape, self.vocab.size)
+        alive = posterior.sum(1) > 0.5
+        marginals = torch.where(alive[:, None, None], marginals, 1 / self.vocab.size)
+        marginals = marginals / marginals.sum(2, keepdim=True)
+        return Prediction(tokens, marginals.log(), marginals)
+
+    def pair_marginals(self, tokens: Tokens) -> Float[Tensor, "B L V L V"]:
+        """P(x_i, x_j | context)."""
+        length, size = self.length, self.vocab.size
+        joint = torch.einsum("bs,sx,sy->bxy", self.posterior(tokens), self._onehot, self._onehot)
+        return joint.view(len(tokens), length, size, length, size)
+
+    def mutual_information(self, tokens: Tokens) -> PairMatrix:
+        """I(X_i; X_j | context), analytically: the truth that estimators are tested against."""
+        joint = self.pair_marginals(tokens)
+        single = self(tokens).log_probs.exp()
+        product = single[:, :, :, None, None] * single[:, None, None, :, :]
+        ratio = torch.where(joint > 0, joint / product, 1)
+        return pair_matrix((joint * ratio.log()).sum((2, 4)), tokens == self.vocab.size)
+
+    def total_correlation(self, tokens: Tokens, chosen: Bool[Tensor, "B L"]) -> Float[Tensor, " B"]:
+        """Sum of the entropies less the joint entropy of the chosen positions: what drawing them at once loses."""
+        single = self(tokens).log_probs.exp()
+        entropies = -torch.xlogy(single, single).sum(2)
+        out = torch.zeros(len(tokens), dtype=torch.float64)
+        for row, (weights, positions) in enumerate(zip(self.posterior(tokens), chosen, strict=True)):
+            _, group = torch.unique(self.support[:, positions], dim=0, return_inverse=True)
+            joint = torch.zeros(int(group.max()) + 1, dtype=torch.float64).index_add(0, group, weights)
+            out[row] = entropies[row, positions].sum() + torch.xlogy(joint, joint).sum()
+        return out.clamp_min(0)

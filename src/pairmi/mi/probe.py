@@ -1,0 +1,163 @@
+"""Exact pairwise mutual information from the model itself: fix X_i = v, look how every other position moves."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.info import entropy, pairs
+from pairmi.types import Backbone, PairMatrix, PairmiError, PerPosition, PerRow, Prediction, RowStreams
+
+Form = Literal["joint", "kl", "entropy"]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What probing found, in nats. Directed matrices are indexed [probed i, observed j]."""
+
+    matrix: PairMatrix  # symmetrised
+    bound: PairMatrix  # entrywise: |matrix - what the full probe would have given| is at most this
+    directed: PairMatrix  # before symmetrising; |directed - its transpose| is the model's inconsistency
+    inconsistency: PairMatrix  # KL(m_j || p_j): how far the mixture of the conditionals is from the marginal
+    entropies: PerPosition
+    conditional_entropies: PairMatrix  # H(X_j | X_i, C), over the probed symbols
+    rows: PerRow  # probing rows spent on each canvas, the base pass not counted
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The probe with its settings; as a `PairwiseMI` it gives the matrix alone.
+
+    Three forms, equal only if the model's beliefs are consistent (p_j = sum_v p_i(v) q_{j|i=v}):
+      joint    sum_v p_i(v) KL(q_{j|v} || m_j), m_j = sum_v p_i(v) q_{j|v}     a true mutual information
+      kl       sum_v p_i(v) KL(q_{j|v} || p_j) = joint + KL(m_j || p_j)        the error of drawing j without seeing i
+      entropy  H(p_j) - sum_v p_i(v) H(q_{j|v})                                the paper's step 4; can be negative
+
+    Certified pruning: of each position the least likely symbols are skipped, as many as can change a directed entry by at
+    most `floor` nats. What skipping the symbols S (of total probability e) can change:
+      joint    h(e) + e H(p_i | S) = H(p_i) - (1 - e) H(p_i | not S)      by the chain rule over the coin "X_i in S"
+      kl       e max_w -log p_j(w)
+      entropy  e log V
+    A position whose whole entropy is below the floor is so not probed at all (joint). floor = 0 is the full probe.
+    """
+
+    form: Form = "joint"
+    floor: float = 0.01
+    batch_rows: int = 256
+
+    def __post_init__(self) -> None:
+        if self.form not in ("joint", "kl", "entropy"):
+            raise PairmiError(f"Probe(form={self.form!r}): form must be joint, kl or entropy")
+        if not self.floor >= 0 or self.batch_rows < 1:
+            raise PairmiError(f"Probe(floor={self.floor}, batch_rows={self.batch_rows}): floor must be >= 0 nats and batch_rows >= 1")
+
+    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+        """The symmetrised matrix, not below 0."""
+        return self.measure(prediction, backbone).matrix.clamp_min(0)
+
+    def measure(self, prediction: Prediction, backbone: Backbone) -> Probed:
+        """Probe every masked position of every canvas."""
+        masked, log_probs = prediction.masked, prediction.log_probs.double()
+        probed, slack = self._plan(prediction)
+        size, shape = log_probs.shape[-1], (*masked.shape, masked.shape[1])
+        kept, mean_entropy, kl_to_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
+        mixture_entropy, inconsistency = torch.zeros_like(kept), torch.zeros_like(kept)
+        for (row, source), mass, moments in self._sources(prediction, backbone, probed):
+            mixture = moments[0] / mass[:, None, None]
+            kept[row, source] = mass[:, None].expand(-1, shape[1])
+            mean_entropy[row, source] = moments[1]
+            kl_to_base[row, source] = moments[2]
+            mixture_entropy[row, source] = -torch.xlogy(mixture, mixture).sum(-1)
+            excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
+            inconsistency[row, source] = excess.clamp_min(0)
+        skipped = (1 - kept).clamp_min(0) * (kept < 1 - 1e-12)
+        base = entropy(log_probs)
+        if self.form == "joint":
+            low = (kept * mixture_entropy - mean_entropy).clamp_min(0)
+            guess, high = low, low + slack[:, :, None]
+        elif self.form == "kl":
+            worst = -log_probs.amin(-1)[:, None, :]
+            guess, low = kl_to_base, kl_to_base
+            high = low + torch.where(skipped > 0, skipped * worst, 0)
+        else:
+            high = base[:, None, :] - mean_entropy
+            guess, low = high - skipped * base[:, None, :], high - skipped * math.log(size)
+        within = pairs(masked)
+        low, guess, high = (torch.where(within, x, 0) for x in (low, guess, high))
+        directed = torch.minimum(torch.maximum(guess.transpose(1, 2), low), high)  # what one side skipped, the other may have seen
+        middle = 0.5 * (directed + directed.transpose(1, 2))
+        bound = torch.maximum(high - directed, directed - low)
+        conditional = torch.where(within, torch.where(kept > 0, mean_entropy / kept, base[:, None, :]), 0)
+        return Probed(
+            matrix=middle,
+            bound=0.5 * (bound + bound.transpose(1, 2)),
+            directed=directed,
+            inconsistency=torch.where(within, inconsistency, 0),
+            entropies=torch.where(masked, base, 0),
+            conditional_entropies=conditional,
+            rows=probed.sum((1, 2)),
+        )
+
+    def _plan(self, prediction: Prediction) -> tuple[Tensor, PerPosition]:
+        """Which symbols of which positions to probe [B, L, V], and what leaving the others out can change [B, L]."""
+        log_probs = prediction.log_probs.double()
+        ranked, symbols = log_probs.exp().sort(dim=-1)  # the least likely first
+        tail = ranked.cumsum(-1)  # e, if all up to here are skipped
+        if self.form == "joint":
+            rest = (1 - tail).clamp_min(0)  # h(e) + e H(p | S) = -(1 - e) log(1 - e) - sum_S p log p
+            slack = -torch.xlogy(rest, rest) - torch.xlogy(ranked, ranked).cumsum(-1)
+        elif self.form == "kl":
+            worst = -torch.where(prediction.masked, log_probs.amin(-1), 0).amin(-1)
+            slack = torch.where(tail > 0, tail * worst[:, None, None], 0)
+        else:
+            slack = tail * math.log(log_probs.shape[-1])
+        skippable = (slack <= self.floor) | (ranked == 0)
+        skip_sorted = skippable.long().cumprod(-1).bool()
+        left = torch.where(skip_sorted, slack, 0).amax(-1).nan_to_num(0)
+        probed = torch.zeros_like(skip_sorted).scatter(-1, symbols, ~skip_sorted)
+        return probed & prediction.masked[:, :, None], torch.where(prediction.masked, left, 0)
+
+    def _sources(
+        self, prediction: Prediction, backbone: Backbone, probed: Tensor
+    ) -> Iterator[tuple[tuple[Tensor, Tensor], Float[Tensor, " N"], tuple[Tensor, Tensor, Tensor]]]:
+        """For groups of (canvas, position): the probed mass, and the sums over symbols of p_i(v) times q, H(q), KL(q || p).
+
+        A group's rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size.
+        """
+        log_probs = prediction.log_probs.double()
+        where = torch.nonzero(probed.any(-1))  # [N, 2]
+        for group in self._groups(probed[where[:, 0], where[:, 1]].sum(-1)):
+            row, source = where[group].unbind(1)
+            owner, symbol = torch.nonzero(probed[row, source], as_tuple=True)
+            weight = log_probs[row[owner], source[owner], symbol].exp()
+            length, size = log_probs.shape[1:]
+            mixture = torch.zeros(len(group), length, size, dtype=torch.float64, device=row.device)
+            entropies, divergences = (torch.zeros(len(group), length, dtype=torch.float64, device=row.device) for _ in range(2))
+            for part in torch.arange(len(owner), device=row.device).split(self.batch_rows):
+                mine, v, w = owner[part], symbol[part], weight[part]
+                tokens = prediction.tokens[row[mine]].clone()
+                tokens[torch.arange(len(mine), device=row.device), source[mine]] = v
+                log_q = backbone(tokens).log_probs.double()
+                q = log_q.exp()
+                plogp = torch.xlogy(q, q)
+                cross = torch.where(q > 0, q * log_probs[row[mine]], 0).sum(-1)
+                mixture.index_add_(0, mine, w[:, None, None] * q)
+                entropies.index_add_(0, mine, -w[:, None] * plogp.sum(-1))
+                divergences.index_add_(0, mine, w[:, None] * (plogp.sum(-1) - cross).clamp_min(0))
+            mass = torch.zeros(len(group), dtype=torch.float64, device=row.device).index_add(0, owner, weight)
+            yield (row, source), mass, (mixture, entropies, divergences)
+
+    def _groups(self, rows: Int[Tensor, " N"]) -> Iterator[Int[Tensor, " G"]]:
+        """Cut the sources, in order, into runs of at most `batch_rows` rows (one source alone may have more)."""
+        start, filled = 0, 0
+        for source, count in enumerate(rows.tolist()):
+            if filled and filled + count > self.batch_rows:
+                yield torch.arange(start, source, device=rows.device)
+                start, filled = source, 0
+            filled += count
+        if filled:
+            yield torch.arange(start, len(rows), device=rows.device)

@@ -1,0 +1,32 @@
+"""The entropy-bounded sampler."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pairmi.info import entropy
+from pairmi.selectors.ranking import TOLERANCE, at_least, one_of, ranked, score, take
+from pairmi.types import Reason, Selection, Turn
+
+Proxy = Literal["entropy", "confidence", "margin"]
+
+
+@dataclass(frozen=True)
+class EB:
+    """Fill the longest prefix, surest first, whose entropies without the largest sum to at most the budget."""
+
+    budget: float = 0.05
+    by: Proxy = "entropy"
+    reference: ClassVar[str] = "Ben-Hamu et al. 2025 (EB-Sampler)"
+
+    def __post_init__(self) -> None:
+        at_least(self, "budget", self.budget, 0, "nats")
+        one_of(self, "by", self.by, Proxy)
+
+    def __call__(self, turn: Turn) -> Selection:
+        """Cumsum(H) - cummax(H) <= budget, which grows along the ranking."""
+        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        order = ranked(score(self.by, turn), masked)
+        sorted_entropies, open_ = entropies.gather(1, order), masked.gather(1, order)
+        error = sorted_entropies.cumsum(1) - sorted_entropies.cummax(1).values
+        count = ((error <= self.budget + TOLERANCE) & open_).sum(1)
+        return take(order, count, masked, Reason.BUDGET, entropies)

@@ -1,0 +1,75 @@
+"""Our rule: charge for dependence, which filling at once loses, and not for entropy, which it does not."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pairmi.info import entropy
+from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
+from pairmi.types import PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
+
+Order = Literal["entropy", "information", "certain-information"]
+
+
+@dataclass(frozen=True)
+class MIBound:
+    """Fill while the charges min(H_k, penalty * MI with members of higher entropy) + belief * H_k, the first free, fit the budget.
+
+    Filling U at once errs by the total correlation of U. By the chain rule over U in falling entropy the first member
+    is free and each other adds I(X_k; those before) <= H_k, for which the pairwise sum stands. It is an estimate, not a
+    bound: three XORed bits have no pairwise information at all. `belief` charges for uncertainty itself, where a model's
+    beliefs are wrong most often.
+    """
+
+    mi: PairwiseMI
+    budget: float = 0.1
+    penalty: float = 1.0
+    order: Order = "entropy"
+    belief: float = 0.0
+    reference: ClassVar[str] = "pairmi"
+
+    def __post_init__(self) -> None:
+        at_least(self, "budget", self.budget, 0, "nats")
+        at_least(self, "penalty", self.penalty, 0)
+        at_least(self, "belief", self.belief, 0)
+        one_of(self, "order", self.order, Order)
+
+    def __call__(self, turn: Turn) -> Selection:
+        """The carry is, for each position, its MI with the members of higher entropy."""
+        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        mi = self.mi(turn.prediction, turn.backbone, turn.rng)
+        by_entropy = ranked(entropies, masked)  # the charging order: highest entropy first
+        place = torch.empty_like(by_entropy).scatter(
+            1, by_entropy, torch.arange(masked.shape[1], device=masked.device).expand_as(by_entropy)
+        )
+
+        def charges(members: Tensor, dependence: Tensor) -> Tensor:
+            first = place == torch.where(members, place, place.shape[1]).amin(1, keepdim=True)
+            charge = torch.minimum(entropies, self.penalty * dependence) + self.belief * entropies
+            return torch.where(members & ~first, charge, 0)
+
+        def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, dependence: Tensor) -> tuple[Tensor, Tensor]:
+            at = candidate[:, None]
+            after = place > place.gather(1, at)
+            dependence = dependence + torch.where(after, relation, 0)
+            members = chosen.scatter(1, at, True)
+            return charges(members, dependence).sum(1) <= self.budget + TOLERANCE, dependence
+
+        # Every position's dependence on the members before it is carried, chosen or not: O(L) a candidate.
+        order = ranked(self._score(mi, entropies), masked)
+        chosen, taken, dependence = greedily(order, masked, mi, torch.zeros_like(entropies), admit)
+        left = self.budget - charges(chosen, dependence).sum(1, keepdim=True)
+        reason = torch.full_like(order, Reason.BUDGET)
+        waiting = waiting_for(masked, chosen, mi, reason, self.belief * entropies <= left + TOLERANCE, entropies)
+        return Selection(chosen, taken, waiting)
+
+    def _score(self, mi: PairMatrix, entropies: PerPosition) -> PerPosition:
+        """Which candidates are tried first."""
+        if self.order == "entropy":
+            return -entropies
+        information = mi.double().sum(2)
+        if self.order == "information":
+            return information
+        return torch.where(entropies <= TOLERANCE, torch.inf, information)

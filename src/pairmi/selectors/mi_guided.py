@@ -1,0 +1,41 @@
+"""The paper's rule: a budget of entropy plus mutual information."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pairmi.info import entropy
+from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, ranked, waiting_for
+from pairmi.types import PairwiseMI, Reason, Selection, Turn
+
+
+@dataclass(frozen=True)
+class MIGuided:
+    """By rising entropy, fill what fits the budget at H_i + penalty * (sum of MI with what is already chosen); skip what does not."""
+
+    mi: PairwiseMI
+    budget: float = 0.3
+    penalty: float = 1.0
+    reference: ClassVar[str] = "the paper, Algorithm 1"
+
+    def __post_init__(self) -> None:
+        at_least(self, "budget", self.budget, 0, "nats")
+        at_least(self, "penalty", self.penalty, 0)
+
+    def __call__(self, turn: Turn) -> Selection:
+        """The carry is what has been spent."""
+        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        mi = self.mi(turn.prediction, turn.backbone, turn.rng)
+
+        def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
+            cost = entropies.gather(1, candidate[:, None]) + self.penalty * (relation * chosen).sum(1, keepdim=True)
+            return (spent + cost <= self.budget + TOLERANCE)[:, 0], spent + cost
+
+        spent = torch.zeros_like(entropies[:, :1])
+        chosen, order, spent = greedily(ranked(-entropies, masked), masked, mi, spent, admit)
+        alone = entropies > self.budget
+        reason = torch.where(alone, int(Reason.UNCERTAIN), int(Reason.BUDGET))
+        fits_alone = entropies <= self.budget - spent
+        return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, fits_alone, entropies))

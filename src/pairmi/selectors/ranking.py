@@ -1,0 +1,90 @@
+"""What the rules share: candidates in order, the first of them taken, and the reasons of those that wait."""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pairmi.info import confidence, entropy, margin
+from pairmi.types import PairMatrix, PairmiError, PerPosition, Positions, Ranks, Reason, Selection, State, Turn, Waiting
+
+By = Literal["confidence", "margin", "entropy", "random"]
+TOLERANCE = 1e-9  # nats: what rounding may add to a sum of charges
+
+
+def at_least(rule: object, name: str, value: float, minimum: float, unit: str = "") -> None:
+    """Refuse a parameter below its minimum, or not a number."""
+    if not value >= minimum:
+        raise PairmiError(f"{type(rule).__name__}({name}={value}): {name} must be >= {minimum:g}{' ' + unit if unit else ''}")
+
+
+def one_of(rule: object, name: str, value: str, allowed: object) -> None:
+    """Refuse a parameter that is none of a `Literal`'s values."""
+    if value not in get_args(allowed):
+        raise PairmiError(f"{type(rule).__name__}({name}={value!r}): {name} must be one of {', '.join(get_args(allowed))}")
+
+
+def score(by: By, turn: Turn) -> PerPosition:
+    """How sure the model is of each position: the higher the surer."""
+    log_probs = turn.prediction.log_probs
+    if by == "random":
+        return turn.rng.uniform("order", log_probs.shape[1])
+    if by == "entropy":
+        return -entropy(log_probs)
+    return margin(log_probs) if by == "margin" else confidence(log_probs)
+
+
+def ranked(scores: PerPosition, masked: Positions) -> Ranks:
+    """The positions of each row by falling score, the masked ones first, equals from left to right."""
+    return torch.where(masked, scores.double(), -torch.inf).argsort(dim=1, descending=True, stable=True)
+
+
+def take(
+    order: Ranks, count: Int[Tensor, " B"], masked: Positions, reason: Reason, amount: PerPosition, state: State | None = None
+) -> Selection:
+    """The first `count` (at least one) of the ranked candidates of each row; all others wait for one reason."""
+    rank = torch.empty_like(order).scatter(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
+    chosen = (rank < count.clamp_min(1)[:, None]) & masked
+    reasons = torch.full_like(order, reason).masked_fill(chosen, Reason.FILLED).masked_fill(~masked, Reason.GIVEN)
+    return Selection(chosen, torch.where(chosen, rank, -1), Waiting(reasons, torch.full_like(order, -1), amount.double()), state or {})
+
+
+Admit = Callable[[Int[Tensor, " B"], Float[Tensor, "B L"], Positions, Tensor], tuple[Bool[Tensor, " B"], Tensor]]
+
+
+def greedily(order: Ranks, masked: Positions, mi: PairMatrix, carry: Float[Tensor, "B N"], admit: Admit) -> tuple[Positions, Ranks, Tensor]:
+    """Try the candidates of all rows, rank by rank; take those that `admit` accepts, and the first if it accepts none.
+
+    `admit(candidate [B], its MI with every position [B, L], chosen so far [B, L], carry [B, N])` says which rows take their
+    candidate and what the carry becomes if they do. Returns what was chosen, in which order, and the last carry.
+    """
+    chosen, taken = torch.zeros_like(masked), torch.full_like(order, -1)
+    every = torch.arange(len(order), device=order.device)
+    open_count = masked.sum(1)
+    for rank in range(int(open_count.max()) if len(order) else 0):
+        candidate = order[:, rank]
+        accepted, after = admit(candidate, mi[every, candidate].double(), chosen, carry)
+        accepted = accepted & (rank < open_count)
+        taken[every, candidate] = torch.where(accepted, chosen.sum(1), taken[every, candidate])
+        chosen[every, candidate] |= accepted
+        carry = torch.where(accepted[:, None], after, carry)
+    none = ~chosen.any(1) & masked.any(1)
+    chosen[every, order[:, 0]] |= none
+    taken[every, order[:, 0]] = torch.where(none, 0, taken[every, order[:, 0]])
+    return chosen, taken, carry
+
+
+def waiting_for(
+    masked: Positions, chosen: Positions, mi: PairMatrix, otherwise: Int[Tensor, "B L"], decisive: Positions, amount: PerPosition
+) -> Waiting:
+    """Reasons under a rule that looks at pairs: where dependence was decisive, the strongest partner that was filled instead."""
+    strongest = torch.where(chosen[:, None, :], mi, 0).max(2)
+    dependent = decisive & (strongest.values > 0)
+    reason = torch.where(dependent, int(Reason.DEPENDENT), otherwise)
+    return Waiting(
+        reason.masked_fill(chosen, Reason.FILLED).masked_fill(~masked, Reason.GIVEN),
+        torch.where(dependent & masked & ~chosen, strongest.indices, -1),
+        torch.where(dependent, strongest.values.double(), amount),
+    )

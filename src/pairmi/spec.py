@@ -1,0 +1,162 @@
+"""Strings become code here and nowhere else: names of models, specifications of rules."""
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.tabular import Tabular
+from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.mi.probe import Form, Probe
+from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.tasks.sudoku import rules as sudoku
+from pairmi.tasks.tables import WORLDS
+from pairmi.types import Backbone, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
+
+EMBEDDED = ("sudoku",)  # models whose weights are in the package
+ESTIMATES = ("probe", "shuffled", "random", "structural", "attention")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A backbone with what else is known of it; itself a backbone."""
+
+    backbone: Backbone
+    name: str = "custom"
+    graph: Float[Tensor, "L L"] | None = None  # the structure that a domain expert would expect, for the control `mi=structural`
+    conflict: Callable[[Tensor], str | None] | None = None
+
+    @property
+    def vocab(self) -> Vocab:
+        """The alphabet."""
+        return self.backbone.vocab
+
+    @property
+    def length(self) -> int | None:
+        """The only length it takes; None = any."""
+        return self.backbone.length
+
+    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """Why nothing can complete this canvas; None = no objection."""
+        if self.conflict is not None:
+            return self.conflict(canvas)
+        return self.backbone.objection(canvas) if isinstance(self.backbone, Objecting) else None
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        """One pass, without gradients."""
+        with torch.inference_mode():
+            return self.backbone(tokens)
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    """A suggestion for a name that is not known."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def load(name: str, *, attention: bool = False, device: str = "cpu") -> Model:
+    """A model by its name: embedded weights, an exact world, or a safetensors file that pairmi wrote.
+
+    `attention` makes a transformer report its attention weights, which the control `mi=attention` needs.
+    """
+    if name in WORLDS:
+        world = WORLDS[name]()
+        return Model(Tabular(world.support, world.weights, world.symbols), name, sudoku.peers(2) if name == "sudoku4" else None)
+    file = Path(str(files("pairmi") / "weights" / f"{name}.safetensors")) if name in EMBEDDED else Path(name)
+    if name not in EMBEDDED and not file.is_file():
+        raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS))}")
+    transformer = load_transformer(file, attention)
+    is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
+    extras = (sudoku.peers(), sudoku.conflict) if is_sudoku else (None, None)
+    return Model(transformer.to(device).eval(), name, *extras)
+
+
+def load_transformer(file: Path, attention: bool = False) -> Transformer:
+    """Our own transformer from a weights file or a training checkpoint."""
+    tensors, about = load_tensors(file)
+    shape = about.get("shape") or about.get("job", {}).get("shape")
+    if not isinstance(shape, dict):
+        raise PairmiError(f"load: {file} holds no transformer (no 'shape' in its description)")
+    transformer = Transformer(TransformerConfig(**shape), attention)
+    weights = {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items() if not name.startswith("optimizer.")}
+    expected = {name: tuple(tensor.shape) for name, tensor in transformer.state_dict().items()}
+    if {name: tuple(tensor.shape) for name, tensor in weights.items()} != expected:
+        raise PairmiError(f"load: the tensors in {file} do not fit its own description; fetch or train it again")
+    transformer.load_state_dict(weights)
+    for parameter in cast(nn.Module, transformer).parameters():
+        parameter.requires_grad_(False)
+    return transformer
+
+
+def estimate(name: str, model: Model, form: Form = "joint", floor: float = 0.01) -> PairwiseMI:
+    """An estimate of mutual information by its name."""
+    probe = Probe(form, floor)
+    if name == "structural" and model.graph is None:
+        raise PairmiError(f"mi=structural: no structure is known for model {model.name!r}; choose another mi")
+    known: dict[str, Callable[[], PairwiseMI]] = {
+        "probe": lambda: probe,
+        "shuffled": lambda: Shuffled(probe),
+        "random": RandomMI,
+        "structural": lambda: Structural(cast(Tensor, model.graph)),
+        "attention": Attended,
+    }
+    if name not in known:
+        raise PairmiError(f"mi={name}: unknown estimate; {_closest(name, known)}")
+    return known[name]()
+
+
+def parse(text: str) -> tuple[str, dict[str, str]]:
+    """Split "name:key=value,key=value"."""
+    name, _, tail = text.partition(":")
+    options: dict[str, str] = {}
+    for part in filter(None, tail.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or not value:
+            raise PairmiError(f"rule {text!r}: expected key=value after the colon, got {part!r}")
+        if key in options:
+            raise PairmiError(f"rule {text!r}: {key} is given twice")
+        options[key] = value
+    return name, options
+
+
+def rule(text: str, model: Model) -> Selector:
+    """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
+
+    Rules that look at pairs take `mi`, and `form` and `floor` for the probe.
+    """
+    name, options = parse(text)
+    if name not in CATALOGUE:
+        raise PairmiError(f"rule {name!r} is unknown; {_closest(name, CATALOGUE)}")
+    kinds = parameters(name)
+    values: dict[str, Any] = {}
+    if "mi" in kinds:
+        probing = {"form": options.pop("form", "joint"), "floor": _number(text, "floor", options.pop("floor", "0.01"), float)}
+        values["mi"] = estimate(options.pop("mi", "probe"), model, **probing)
+    for key, value in options.items():
+        if key not in kinds:
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, kinds)}")
+        kind = type(kinds[key])
+        values[key] = value if kind is str else _number(text, key, value, kind)
+    return cast(Selector, CATALOGUE[name](**values))
+
+
+def parameters(name: str) -> dict[str, Any]:
+    """The parameters of a rule with their defaults."""
+    found = {field.name: field.default for field in fields(CATALOGUE[name])}
+    return {key: "probe" if default is MISSING else default for key, default in found.items()}
+
+
+def _number(text: str, key: str, value: str, kind: type) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise PairmiError(f"rule {text!r}: {key} must be {'a whole number' if kind is int else 'a number'}, got {value!r}") from None

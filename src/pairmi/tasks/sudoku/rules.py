@@ -1,0 +1,44 @@
+"""The rules of 9x9 Sudoku on tokens (0..8, 9 = empty): who sees whom, what contradicts, what is complete and valid."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def units(order: int = 3) -> Int[Tensor, "U N"]:
+    """The rows, columns and boxes of an order^2 x order^2 board, as lists of cells."""
+    side = order * order
+    cells = torch.arange(side * side).view(side, side)
+    boxes = cells.view(order, order, order, order).transpose(1, 2).reshape(side, side)
+    return torch.cat([cells, cells.t(), boxes])
+
+
+def peers(order: int = 3) -> Float[Tensor, "L L"]:
+    """1 for every two different cells that share a row, a column or a box."""
+    side = order * order
+    graph = torch.zeros(side * side, side * side, dtype=torch.float64)
+    for unit in units(order):
+        graph[unit[:, None], unit] = 1
+    return graph.fill_diagonal_(0)
+
+
+def valid(grids: Int[Tensor, "N 81"]) -> Bool[Tensor, " N"]:
+    """Whether every row, column and box holds each digit once."""
+    return (grids[:, units()].sort(-1).values == torch.arange(9)).all(-1).all(-1)
+
+
+def cell_name(cell: int) -> str:
+    """The usual name, counted from 1: r2c5."""
+    return f"r{cell // 9 + 1}c{cell % 9 + 1}"
+
+
+def conflict(canvas: Int[Tensor, " 81"]) -> str | None:
+    """The first two equal digits in one row, column or box; None if there are none."""
+    for number, unit in enumerate(units()):
+        digits = canvas[unit].tolist()
+        for n, digit in enumerate(digits):
+            if digit < 9 and digit in digits[:n]:
+                first, second = (cell_name(int(unit[m])) for m in (digits.index(digit), n))
+                kind = ("row", "column", "box")[number // 9]
+                return f"{digit + 1} stands twice in {kind} {number % 9 + 1}, at {first} and {second}"
+    return None

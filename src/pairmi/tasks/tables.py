@@ -1,0 +1,105 @@
+"""Small worlds whose whole joint distribution can be written down: a support and its weights."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.types import PairmiError
+
+LETTERS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class World:
+    """A joint distribution over sequences, by its support."""
+
+    support: Int[Tensor, "S L"]
+    weights: Float[Tensor, " S"]
+    symbols: tuple[str, ...]
+
+
+def _world(support: Tensor, weights: Tensor | None, size: int) -> World:
+    if not 1 <= size <= len(LETTERS):
+        raise PairmiError(f"world: expected 1 to {len(LETTERS)} symbols, got {size}")
+    return World(support.long(), torch.ones(len(support)).double() if weights is None else weights.double(), tuple(LETTERS[:size]))
+
+
+def _all_sequences(length: int, size: int) -> Int[Tensor, "S L"]:
+    if size**length > 1_000_000:
+        raise PairmiError(f"world: {size}^{length} sequences are too many to write down; at most a million")
+    return torch.cartesian_prod(*[torch.arange(size)] * length).view(-1, length)
+
+
+def random_table(length: int, size: int, rng: torch.Generator, sparsity: float = 0.0, sharpness: float = 1.0) -> World:
+    """Every sequence with weight exp(sharpness * normal), a fraction `sparsity` of them impossible."""
+    support = _all_sequences(length, size)
+    weights = torch.exp(sharpness * torch.randn(len(support), generator=rng, dtype=torch.float64))
+    keep = torch.rand(len(support), generator=rng) >= sparsity
+    keep[torch.randint(len(support), (1,), generator=rng)] = True
+    return _world(support[keep], weights[keep], size)
+
+
+def markov_chain(length: int, size: int, rng: torch.Generator, sharpness: float = 2.0) -> World:
+    """A chain with random transition probabilities: distant positions depend on each other less and less."""
+    support = _all_sequences(length, size)
+    step = torch.softmax(sharpness * torch.randn(size, size, generator=rng, dtype=torch.float64), dim=1)
+    return _world(support, step[support[:, :-1], support[:, 1:]].prod(1), size)
+
+
+def potts_grid(height: int, width: int, size: int, coupling: float) -> World:
+    """Neighbours on a grid like to be equal: weight exp(coupling * equal neighbours)."""
+    support = _all_sequences(height * width, size)
+    grid = support.view(-1, height, width)
+    equal = (grid[:, 1:] == grid[:, :-1]).sum((1, 2)) + (grid[:, :, 1:] == grid[:, :, :-1]).sum((1, 2))
+    return _world(support, torch.exp(coupling * equal.double()), size)
+
+
+def parity(length: int) -> World:
+    """Bits with an even sum: every smaller set is independent, the whole is not; at length 3 this is XOR."""
+    support = _all_sequences(length, 2)
+    return _world(support[support.sum(1) % 2 == 0], None, 2)
+
+
+def permutations(size: int) -> World:
+    """All orders of `size` different symbols."""
+    return _world(torch.tensor(list(itertools.permutations(range(size)))), None, size)
+
+
+def independent(length: int, size: int) -> World:
+    """All sequences alike: nothing depends on anything."""
+    return _world(_all_sequences(length, size), None, size)
+
+
+def sudoku4() -> World:
+    """All 288 complete 4x4 Sudoku grids, equally likely."""
+    rows = list(itertools.permutations(range(4)))
+    grids = []
+    for top in itertools.product(rows, repeat=2):
+        if not all(len({top[r][c] for r in (0, 1) for c in (box, box + 1)}) == 4 for box in (0, 2)):
+            continue
+        for bottom in itertools.product(rows, repeat=2):
+            grid = [*top, *bottom]
+            boxes = all(len({bottom[r][c] for r in (0, 1) for c in (box, box + 1)}) == 4 for box in (0, 2))
+            if boxes and all(len({row[column] for row in grid}) == 4 for column in range(4)):
+                grids.append([symbol for row in grid for symbol in row])
+    return _world(torch.tensor(grids), None, 4)
+
+
+def _seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+WORLDS: dict[str, Callable[[], World]] = {
+    "sudoku4": sudoku4,
+    "markov": lambda: markov_chain(8, 3, _seeded(0)),
+    "potts": lambda: potts_grid(3, 4, 2, 0.8),
+    "table": lambda: random_table(6, 3, _seeded(0), sparsity=0.5, sharpness=1.5),
+    "xor": lambda: parity(3),
+    "parity": lambda: parity(8),
+    "permutations": lambda: permutations(5),
+    "independent": lambda: independent(6, 3),
+}
