@@ -1,1 +1,21 @@
 """Which unknown positions of a masked sequence model depend on each other, and decoding that uses it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairmi.api import decode, mutual_information
+    from pairmi.spec import load
+    from pairmi.types import PairmiError
+
+__version__ = "0.1.0"
+__all__ = ["PairmiError", "decode", "load", "mutual_information"]
+
+_HOMES = {"decode": "pairmi.api", "load": "pairmi.spec", "mutual_information": "pairmi.api", "PairmiError": "pairmi.types"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch only when something is used, so that `pairmi --help` is instant."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pairmi' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -57,7 +57,7 @@ class Streams:
             key = _mixed(key + _signed(_GOLDEN * (1 + word)))
         places = torch.arange(torch.Size(shape).numel(), device=key.device).view(1, *shape)
         bits = _mixed(key.view(-1, *(1 for _ in shape)) + _GOLDEN * (1 + places))
-        return (_shifted(bits, 11).double() + 0.5) * 2.0**-53
+        return (_shifted(bits, 12).double() + 0.5) * 2.0**-52  # with 53 bits the largest would be rounded to 1
 
 
 def gumbel(rng: RowStreams, purpose: str, *shape: int) -> Float[Tensor, "B ..."]:

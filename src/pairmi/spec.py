@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +34,7 @@ class Model:
     name: str = "custom"
     graph: Float[Tensor, "L L"] | None = None  # the structure that a domain expert would expect, for the control `mi=structural`
     conflict: Callable[[Tensor], str | None] | None = None
+    place: Callable[[int], str] = str  # what people call a position
 
     @property
     def vocab(self) -> Vocab:
@@ -70,14 +72,15 @@ def load(name: str, *, attention: bool = False, device: str = "cpu") -> Model:
     """
     if name in WORLDS:
         world = WORLDS[name]()
-        return Model(Tabular(world.support, world.weights, world.symbols), name, sudoku.peers(2) if name == "sudoku4" else None)
+        table = Tabular(world.support, world.weights, world.symbols)
+        return Model(table, name, sudoku.peers(2), place=partial(sudoku.cell_name, side=4)) if name == "sudoku4" else Model(table, name)
     file = Path(str(files("pairmi") / "weights" / f"{name}.safetensors")) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
         raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS))}")
     transformer = load_transformer(file, attention)
     is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
-    extras = (sudoku.peers(), sudoku.conflict) if is_sudoku else (None, None)
-    return Model(transformer.to(device).eval(), name, *extras)
+    backbone = transformer.to(device).eval()
+    return Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name) if is_sudoku else Model(backbone, name)
 
 
 def load_transformer(file: Path, attention: bool = False) -> Transformer:

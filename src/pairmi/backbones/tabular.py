@@ -76,6 +76,8 @@ class Tabular:
         entropies = -torch.xlogy(single, single).sum(2)
         out = torch.zeros(len(tokens), dtype=torch.float64)
         for row, (weights, positions) in enumerate(zip(self.posterior(tokens), chosen, strict=True)):
+            if not (weights.any() and positions.any()):  # no completion: all is uniform, nothing is lost
+                continue
             _, group = torch.unique(self.support[:, positions], dim=0, return_inverse=True)
             joint = torch.zeros(int(group.max()) + 1, dtype=torch.float64).index_add(0, group, weights)
             out[row] = entropies[row, positions].sum() + torch.xlogy(joint, joint).sum()

@@ -51,6 +51,7 @@ class Block(nn.Module):
         self.heads = heads
         self.attention_norm = nn.LayerNorm(width, bias=False)
         self.qkv = RowwiseLinear(width, 3 * width)
+        self.sharpness = nn.Parameter(torch.full((heads, 1, 1), 2.0))
         self.mix = RowwiseLinear(width, width)
         self.mlp_norm = nn.LayerNorm(width, bias=False)
         self.up = RowwiseLinear(width, 4 * width)
@@ -59,10 +60,11 @@ class Block(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def queries_keys_values(self, x: Float[Tensor, "B L D"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Three tensors [B, heads, L, D / heads]."""
+        """Three tensors [B, heads, L, D / heads]; queries and keys have unit scale, so that attention cannot saturate early."""
         batch, length, width = x.shape
         q, k, v = self.qkv(self.attention_norm(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        return q, k, v
+        size = (width // self.heads,)
+        return self.sharpness * functional.rms_norm(q, size), functional.rms_norm(k, size), v
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """The stream after this block."""

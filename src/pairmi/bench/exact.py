@@ -1,6 +1,6 @@
 """What a decoder really does in an exact world: its whole output distribution, by walking every branch, without sampling noise."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -147,8 +147,3 @@ def _verified_children(
     state = {name: value[parents] for name, value in selection.state.items()}
     children = _Nodes(torch.cat([part[0] for part in out]), torch.cat([part[1] for part in out]), ready, state)
     return children, (tested, accepted)
-
-
-def describe(result: Exact) -> dict[str, float]:
-    """The figures as a record."""
-    return {name: float(value) for name, value in vars(replace(result)).items()}

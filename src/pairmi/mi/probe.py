@@ -74,7 +74,7 @@ class Probe:
             mixture_entropy[row, source] = -torch.xlogy(mixture, mixture).sum(-1)
             excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
             inconsistency[row, source] = excess.clamp_min(0)
-        skipped = (1 - kept).clamp_min(0) * (kept < 1 - 1e-12)
+        skipped = (log_probs.exp() * ~probed).sum(-1, keepdim=True)  # exactly 0 in the full probe, also in float32
         base = entropy(log_probs)
         if self.form == "joint":
             low = (kept * mixture_entropy - mean_entropy).clamp_min(0)
@@ -90,7 +90,7 @@ class Probe:
         low, guess, high = (torch.where(within, x, 0) for x in (low, guess, high))
         directed = torch.minimum(torch.maximum(guess.transpose(1, 2), low), high)  # what one side skipped, the other may have seen
         middle = 0.5 * (directed + directed.transpose(1, 2))
-        bound = torch.maximum(high - directed, directed - low)
+        bound = torch.where(low == high, 0, torch.maximum(high - directed, directed - low))  # both may be infinite
         conditional = torch.where(within, torch.where(kept > 0, mean_entropy / kept, base[:, None, :]), 0)
         return Probed(
             matrix=middle,

@@ -55,4 +55,5 @@ def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) ->
             )
         canvases.append(puzzle)
         solutions.append(solution)
-    return Puzzles(torch.from_numpy(np.array(canvases).reshape(-1, 81)), torch.from_numpy(np.array(solutions).reshape(-1, 81)))
+    stacked = [torch.from_numpy(np.array(grids, np.int64).reshape(-1, 81)) for grids in (canvases, solutions)]
+    return Puzzles(*stacked)

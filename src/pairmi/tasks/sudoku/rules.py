@@ -27,9 +27,9 @@ def valid(grids: Int[Tensor, "N 81"]) -> Bool[Tensor, " N"]:
     return (grids[:, units()].sort(-1).values == torch.arange(9)).all(-1).all(-1)
 
 
-def cell_name(cell: int) -> str:
+def cell_name(cell: int, side: int = 9) -> str:
     """The usual name, counted from 1: r2c5."""
-    return f"r{cell // 9 + 1}c{cell % 9 + 1}"
+    return f"r{cell // side + 1}c{cell % side + 1}"
 
 
 def conflict(canvas: Int[Tensor, " 81"]) -> str | None:

@@ -1,0 +1,95 @@
+"""The command line: parsing of arguments, and nothing that takes long to import before a command needs it."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, or - for standard input"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+
+    mi = command("mi", "pairwise mutual information between the unknown positions of canvases")
+    mi.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
+    mi.add_argument("--canvas", required=True, help=CANVAS)
+    mi.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    mi.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    mi.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    mi.add_argument("--top", type=int, default=10, help="how many of the strongest pairs to print")
+    mi.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    mi.add_argument("--figure", type=Path, help="draw the matrix of the first canvas into this file")
+
+    decode = command("decode", "fill the unknown positions of canvases")
+    decode.add_argument("--backbone", default="sudoku", help="as for mi")
+    decode.add_argument("--canvas", required=True, help=CANVAS)
+    decode.add_argument("--rule", default="mi-bound", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    decode.add_argument(
+        "--verify", action="store_true", help="take the rule's choice as a draft; commit what one-by-one decoding would draw"
+    )
+    decode.add_argument("--seed", type=int, default=0, help="of all random draws")
+    decode.add_argument("--temperature", type=float, default=1.0, help="of the draws")
+    decode.add_argument("--greedy", action="store_true", help="take the likeliest symbols")
+    decode.add_argument("--accept", type=float, default=0.999, help="with --greedy --verify: how sure the conditional must be of a draft")
+    decode.add_argument("--batch", type=int, default=256, help="canvases decoded at once; no result depends on it")
+    decode.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
+    decode.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    decode.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
+
+    command("rules", "the catalogue of decoding rules").add_argument("--json", action="store_true", help="as JSON")
+
+    data = command("data", "make puzzles with a proved unique solution, one a line")
+    data.add_argument("task", choices=("sudoku",))
+    data.add_argument("--count", type=int, default=10, help="how many")
+    data.add_argument("--givens", default="27", help="given cells: a number, or a range such as 25-29")
+    data.add_argument("--seed", type=int, default=0, help="the same seed gives the same puzzles")
+    data.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
+
+    train = command("train", "train a model; the same command goes on where a killed run stopped")
+    train.add_argument("what", choices=("denoiser",))
+    train.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
+    train.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
+    train.add_argument("--out", type=Path, help="write the finished weights here")
+    train.add_argument("--steps", type=int, default=6000, help="optimiser steps")
+    train.add_argument("--batch", type=int, default=96, help="sequences a step")
+    train.add_argument("--width", type=int, default=128)
+    train.add_argument("--depth", type=int, default=8)
+    train.add_argument("--heads", type=int, default=4)
+    train.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
+    train.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
+    train.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+
+    bench = command("bench", "measure; see experiments/ for the published tables")
+    bench.add_argument("name", choices=("exact", "speed"))
+    bench.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
+    bench.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
+    bench.add_argument("--verify", action="store_true", help="exact: also with verification")
+    bench.add_argument("--limit", type=int, help="speed: rows in a batch")
+    bench.add_argument("--json", type=Path, help="write the records into this file")
+    bench.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 = done, 2 = bad input, 130 = interrupted."""
+    options = build_parser().parse_args(arguments)
+    from pairmi import commands
+    from pairmi.types import PairmiError
+
+    try:
+        getattr(commands, options.command)(options)
+    except PairmiError as error:
+        print(f"pairmi {options.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"pairmi {options.command}: interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+    return 0

@@ -1,0 +1,44 @@
+"""`pairmi train`: from options to finished weights with their configuration and provenance inside."""
+
+import argparse
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.transformer import TransformerConfig
+from pairmi.training.curve import draw_curve
+from pairmi.training.denoise import Denoise, DenoiseConfig
+from pairmi.training.loop import fit
+
+
+def provenance() -> dict[str, str]:
+    """Which code, which versions, which machine."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {"commit": commit or "unknown", "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def train_denoiser(options: argparse.Namespace) -> None:
+    """Train, draw the learning curve, and write the weights where `--out` says."""
+    from pairmi.tasks.sudoku.corpus import SudokuCorpus
+
+    shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
+    job = Denoise(shape, DenoiseConfig(seed=options.seed, batch=options.batch), SudokuCorpus(options.grids, options.seed))
+    file = fit(job, options.run, steps=options.steps, warmup=50, decay=0.5, save_every=100, evaluate_every=100)
+    draw_curve(options.run / "log.jsonl", options.run / "curve.png")
+    if options.out:
+        export(file, options.out)
+
+
+def export(checkpoint: Path, out: Path) -> None:
+    """The weights of a checkpoint alone, in float16, with what they come from."""
+    tensors, about = load_tensors(checkpoint)
+    weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
+    described: dict[str, Any] = dict(about["job"])
+    described |= {"kind": "transformer", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    save_tensors(out, weights, described)

@@ -1,0 +1,84 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import Fixed, Incoherent, many, tabular, unknown
+
+from pairmi.counting import Counting, joined
+from pairmi.tasks.tables import parity
+from pairmi.types import Backbone, PairmiError, Prediction
+
+
+@many(50)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(1, 12))
+def test_counts_calls_and_rows_however_they_are_cut(sizes: list[int], piece: int) -> None:
+    model = Incoherent(3, 2, seed=0, sharpness=1.0)
+    meter = Counting(model, piece)
+    for size in sizes:
+        tokens = torch.arange(size)[:, None] // torch.tensor([1, 3, 9]) % 3
+        assert torch.equal(meter(tokens).log_probs, model(tokens).log_probs) if size else meter(tokens).log_probs.shape == (0, 3, 2)
+    assert (meter.calls, meter.rows) == (len(sizes), sum(sizes))
+
+
+class Sized(Incoherent):
+    """Remembers how many rows came at once, and attends."""
+
+    def __call__(self, tokens: torch.Tensor) -> Prediction:
+        SEEN.append(len(tokens))
+        plain = super().__call__(tokens)
+        return Prediction(tokens, plain.log_probs, plain.hidden, torch.full((len(tokens), 3, 3), float(len(tokens))))
+
+
+SEEN: list[int] = []
+
+
+def test_large_calls_are_evaluated_in_pieces() -> None:
+    SEEN.clear()
+    meter = Counting(Sized(3, 2, seed=0, sharpness=1.0), piece=4)
+    prediction = meter(torch.full((10, 3), 2))
+    assert SEEN == [4, 4, 2]
+    assert (meter.calls, meter.rows) == (1, 10)
+    assert prediction.attention[:, 0, 0].tolist() == [4.0] * 8 + [2.0] * 2
+
+
+def test_joined_keeps_the_order() -> None:
+    model = Incoherent(2, 3, seed=1, sharpness=1.0)
+    tokens = torch.tensor([[0, 1], [2, 3], [3, 3]])
+    whole, parts = model(tokens), joined([model(tokens[:1]), model(tokens[1:])])
+    assert torch.equal(whole.tokens, parts.tokens)
+    assert torch.equal(whole.log_probs, parts.log_probs)
+    assert torch.equal(whole.hidden, parts.hidden)
+    assert parts.attention is None
+
+
+def test_is_itself_a_backbone() -> None:
+    world = tabular(parity(3))
+    meter = Counting(world)
+    assert isinstance(meter, Backbone)
+    assert (meter.vocab, meter.length) == (world.vocab, 3)
+
+
+EVEN = torch.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
+
+
+@pytest.mark.parametrize(
+    ("log_probs", "message"),
+    [
+        (torch.tensor([[0.0, -1], [0, -1]]), "row 0, position 0 sum to 1.368, expected 1; .* never logits"),
+        (EVEN.index_fill(0, torch.tensor(1), math.nan), "row 0, position 1 sum to nan, expected 1"),
+        (EVEN.index_fill(0, torch.tensor(1), math.inf), "row 0, position 1 sum to inf, expected 1"),
+        (EVEN.index_fill(0, torch.tensor(1), -math.inf), "row 0, position 1 sum to 0, expected 1"),
+        (EVEN.repeat(1, 2) - math.log(2), r"expected log-probabilities of shape \[3, 2, 2\], got \[3, 2, 4\]"),
+        (EVEN.repeat(2, 1), r"expected log-probabilities of shape \[3, 2, 2\], got \[3, 4, 2\]"),
+    ],
+)
+def test_refuses_what_is_not_a_prediction_and_names_the_backbone(log_probs: torch.Tensor, message: str) -> None:
+    with pytest.raises(PairmiError, match=f"^Fixed: .*{message}"):
+        Counting(Fixed(log_probs, 2))(torch.full((3, 2), 2))
+
+
+def test_takes_impossible_symbols_and_float32_rounding() -> None:
+    log_probs = torch.tensor([[1, 0], [0.3, 0.7]]).log() + 1e-6
+    assert torch.equal(Counting(Fixed(log_probs, 2))(unknown(Fixed(log_probs, 2))).log_probs[0], log_probs)

@@ -1,0 +1,104 @@
+"""The worlds that the tests live in: random tables with random contexts, and a model that contradicts itself."""
+
+from dataclasses import dataclass
+
+import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from pairmi.backbones.tabular import Tabular
+from pairmi.tasks.tables import LETTERS, World, random_table
+from pairmi.types import Backbone, Prediction, Tokens, Vocab
+
+
+def many(examples: int) -> settings:
+    """So many examples, the same ones in every run."""
+    return settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def tabular(world: World) -> Tabular:
+    return Tabular(world.support, world.weights, world.symbols)
+
+
+def unknown(backbone: Backbone, rows: int = 1) -> Tokens:
+    """Canvases of which nothing is given."""
+    return torch.full((rows, backbone.length), backbone.vocab.size)
+
+
+@dataclass(frozen=True)
+class Incoherent:
+    """Random beliefs, drawn anew for each context: the conditionals are those of no joint distribution."""
+
+    length: int
+    size: int
+    seed: int
+    sharpness: float
+
+    @property
+    def vocab(self) -> Vocab:
+        return Vocab(tuple(LETTERS[: self.size]))
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        beliefs = torch.empty(len(tokens), self.length, self.size, dtype=torch.float64)
+        for belief, row in zip(beliefs, tokens.tolist(), strict=True):
+            belief.normal_(generator=generator(hash((self.seed, *row)) % 2**63))
+        log_probs = torch.log_softmax(self.sharpness * beliefs, dim=-1)
+        return Prediction(tokens, log_probs, log_probs.exp())
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A backbone that says the same whatever it is asked: `log_probs` for every row, [L, V]."""
+
+    log_probs: torch.Tensor
+    size: int
+
+    @property
+    def vocab(self) -> Vocab:
+        return Vocab(tuple(LETTERS[: self.size]))
+
+    @property
+    def length(self) -> int:
+        return len(self.log_probs)
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        log_probs = self.log_probs.expand(len(tokens), -1, -1)
+        return Prediction(torch.full(log_probs.shape[:2], self.size), log_probs, log_probs)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of a random world; Hypothesis draws them and prints them when a test fails."""
+
+    length: int
+    size: int
+    sparsity: float
+    sharpness: float
+    seed: int
+
+    def contexts(self, own: torch.Tensor) -> Tokens:
+        """Four canvases: an empty one, two of the world's `own` sequences in part, and one that may contradict it."""
+        rng = generator(self.seed + 1)
+        given = torch.cat([own[torch.randint(len(own), (3,), generator=rng)], torch.randint(self.size, (1, self.length), generator=rng)])
+        hidden = torch.rand(4, self.length, generator=rng) < torch.tensor([1, 0.8, 0.5, 0.6])[:, None]
+        return torch.where(hidden, self.size, given)
+
+    def coherent(self) -> tuple[Tabular, Tokens]:
+        """A table and contexts."""
+        table = tabular(random_table(self.length, self.size, generator(self.seed), self.sparsity, self.sharpness))
+        return table, self.contexts(table.support)
+
+    def incoherent(self) -> tuple[Incoherent, Tokens]:
+        """A model that contradicts itself, and contexts."""
+        everything = torch.zeros(1, self.length, dtype=torch.long)
+        return Incoherent(self.length, self.size, self.seed, 1.5 * self.sharpness), self.contexts(everything)
+
+
+def recipes(longest: int = 4) -> st.SearchStrategy[Recipe]:
+    """Worlds of all kinds, from flat to peaked, from full to almost deterministic."""
+    sparsity, sharpness = st.sampled_from([0.0, 0.3, 0.7, 0.95]), st.floats(0, 5)
+    return st.builds(Recipe, st.integers(1, longest), st.integers(1, 4), sparsity, sharpness, st.integers(0, 2**32))
