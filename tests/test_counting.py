@@ -1,14 +1,15 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Fixed, Incoherent, many, tabular, unknown
+from worlds import Fixed, Incoherent, Listening, many, tabular, unknown
 
 from pairmi.counting import Counting, joined
 from pairmi.tasks.tables import parity
-from pairmi.types import Backbone, PairmiError, Prediction
+from pairmi.types import Backbone, PairmiError
 
 
 @many(50)
@@ -22,25 +23,12 @@ def test_counts_calls_and_rows_however_they_are_cut(sizes: list[int], piece: int
     assert (meter.calls, meter.rows) == (len(sizes), sum(sizes))
 
 
-class Sized(Incoherent):
-    """Remembers how many rows came at once, and attends."""
-
-    def __call__(self, tokens: torch.Tensor) -> Prediction:
-        SEEN.append(len(tokens))
-        plain = super().__call__(tokens)
-        return Prediction(tokens, plain.log_probs, plain.hidden, torch.full((len(tokens), 3, 3), float(len(tokens))))
-
-
-SEEN: list[int] = []
-
-
 def test_large_calls_are_evaluated_in_pieces() -> None:
-    SEEN.clear()
-    meter = Counting(Sized(3, 2, seed=0, sharpness=1.0), piece=4)
-    prediction = meter(torch.full((10, 3), 2))
-    assert SEEN == [4, 4, 2]
+    model = Listening(Incoherent(3, 2, seed=0, sharpness=1.0))
+    meter = Counting(model, piece=4)
+    meter(torch.full((10, 3), 2))
+    assert model.heard == [4, 4, 2]
     assert (meter.calls, meter.rows) == (1, 10)
-    assert prediction.attention[:, 0, 0].tolist() == [4.0] * 8 + [2.0] * 2
 
 
 def test_joined_keeps_the_order() -> None:
@@ -51,6 +39,12 @@ def test_joined_keeps_the_order() -> None:
     assert torch.equal(whole.log_probs, parts.log_probs)
     assert torch.equal(whole.hidden, parts.hidden)
     assert parts.attention is None
+
+
+def test_joined_keeps_the_attention() -> None:
+    prediction = replace(Incoherent(2, 3, seed=1, sharpness=1.0)(torch.full((3, 2), 3)), attention=torch.arange(12.0).view(3, 2, 2))
+    parts = joined([prediction.rows(torch.tensor([0])), prediction.rows(torch.tensor([1, 2]))])
+    assert torch.equal(parts.attention, prediction.attention)
 
 
 def test_is_itself_a_backbone() -> None:

@@ -70,6 +70,18 @@ class Fixed:
         return Prediction(torch.full(log_probs.shape[:2], self.size), log_probs, log_probs)
 
 
+class Listening:
+    """Hands everything on, and remembers how many rows came in each call."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        self.backbone, self.vocab, self.length = backbone, backbone.vocab, backbone.length
+        self.heard: list[int] = []
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        self.heard.append(len(tokens))
+        return self.backbone(tokens)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The numbers of a random world; Hypothesis draws them and prints them when a test fails."""
