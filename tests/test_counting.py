@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Fixed, Incoherent, Listening, many, tabular, unknown
 
 from pairmi.counting import Counting, joined
 from pairmi.tasks.tables import parity
 from pairmi.types import Backbone, PairmiError
+from worlds import Fixed, Incoherent, Listening, many, tabular, unknown
 
 
 @many(50)

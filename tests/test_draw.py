@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from worlds import generator, many
 
 from pairmi.draw import Streams, draw, gumbel, likeliest
+from worlds import generator, many
 
 MANY = torch.arange(2000)
 GOLDEN = 0x9E3779B97F4A7C15

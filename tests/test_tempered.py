@@ -4,11 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Incoherent, Recipe, many, recipes, unknown
 
 from pairmi.info import entropy
 from pairmi.tempered import Tempered
 from pairmi.types import Backbone, PairmiError
+from worlds import Incoherent, Recipe, many, recipes, unknown
 
 MODEL = Incoherent(3, 4, seed=0, sharpness=2.0)
 

@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     train.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
     train.add_argument("--out", type=Path, help="write the finished weights here")
     train.add_argument("--steps", type=int, default=6000, help="optimiser steps")
+    train.add_argument("--decay", type=float, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
     train.add_argument("--batch", type=int, default=96, help="sequences a step")
     train.add_argument("--width", type=int, default=128)
     train.add_argument("--depth", type=int, default=8)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Recipe, generator, many, recipes, tabular, unknown
 
 from pairmi.backbones.tabular import Tabular
 from pairmi.info import pairs
 from pairmi.tasks.tables import independent, parity, permutations, sudoku4
 from pairmi.types import Backbone, Objecting, PairmiError
+from worlds import Recipe, generator, many, recipes, tabular, unknown
 
 TWO = torch.tensor([[0, 1], [1, 0]])
 EVEN = torch.tensor([0.5, 0.5])

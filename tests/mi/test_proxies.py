@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Incoherent, Recipe, generator, many, recipes, tabular, unknown
+from scipy import stats
 
 from pairmi.draw import Streams
 from pairmi.info import entropy, pairs
@@ -12,6 +12,7 @@ from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.tasks.tables import sudoku4
 from pairmi.types import Backbone, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
+from worlds import Incoherent, Recipe, generator, many, recipes, tabular, unknown
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,20 @@ def test_shuffling_keeps_the_values_and_moves_whole_positions(recipe: Recipe) ->
 
 
 def test_shuffling_really_moves_and_anew_in_each_turn_and_row() -> None:
-    prediction, model, streams = asked(Incoherent(6, 3, seed=0, sharpness=1.0), torch.full((4, 6), 3))
+    prediction, model, streams = asked(Incoherent(12, 3, seed=0, sharpness=1.0), torch.full((4, 12), 3))
     plain = Numbered()(prediction, model, streams)
     shuffled = [Shuffled(Numbered())(prediction, model, streams.at(turn)) for turn in range(3)]
     different = torch.cat([plain[:1], *shuffled]).flatten(1).unique(dim=0)
     assert len(different) == 1 + 3 * 4
     assert torch.equal(Shuffled(Numbered())(prediction, model, streams), shuffled[0])
+
+
+def test_every_permutation_of_the_masked_positions_is_as_likely() -> None:
+    call = asked(Incoherent(5, 3, seed=0, sharpness=1.0), torch.tensor([[3, 0, 3, 1, 3]]).expand(1200, -1))
+    shuffled = Shuffled(Numbered())(*call)
+    _, counts = shuffled.flatten(1).unique(dim=0, return_counts=True)
+    assert len(counts) == 6
+    assert stats.chisquare(counts).pvalue > 1e-3
 
 
 def test_random_is_a_share_of_the_smaller_entropy_and_new_in_each_turn() -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from worlds import generator, tabular, unknown
 
 from pairmi.tasks.tables import LETTERS, WORLDS, World, independent, markov_chain, parity, permutations, potts_grid, random_table, sudoku4
 from pairmi.types import PairmiError
+from worlds import generator, tabular, unknown
 
 
 def test_there_are_288_different_valid_4x4_grids() -> None:

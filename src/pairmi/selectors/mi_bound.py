@@ -10,7 +10,7 @@ from pairmi.info import entropy
 from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
 from pairmi.types import PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
-Order = Literal["entropy", "information", "certain-information"]
+Order = Literal["entropy", "information", "certain-information", "uncertainty"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class MIBound:
     Filling U at once errs by the total correlation of U. By the chain rule over U in falling entropy the first member
     is free and each other adds I(X_k; those before) <= H_k, for which the pairwise sum stands. It is an estimate, not a
     bound: three XORed bits have no pairwise information at all. `belief` charges for uncertainty itself, where a model's
-    beliefs are wrong most often.
+    beliefs are wrong most often. `order` is who is tried first: the surest (entropy), those that tell most about the rest
+    (information; certain-information takes the certain ones before them), or the most uncertain (uncertainty).
     """
 
     mi: PairwiseMI
@@ -69,6 +70,8 @@ class MIBound:
         """Which candidates are tried first."""
         if self.order == "entropy":
             return -entropies
+        if self.order == "uncertainty":
+            return entropies
         information = mi.double().sum(2)
         if self.order == "information":
             return information

@@ -14,10 +14,10 @@ By = Literal["confidence", "margin", "entropy", "random"]
 TOLERANCE = 1e-9  # nats: what rounding may add to a sum of charges
 
 
-def at_least(rule: object, name: str, value: float, minimum: float, unit: str = "") -> None:
+def at_least(rule: object, name: str, value: int | float, minimum: int, unit: str = "") -> None:
     """Refuse a parameter below its minimum, or not a number."""
     if not value >= minimum:
-        raise PairmiError(f"{type(rule).__name__}({name}={value}): {name} must be >= {minimum:g}{' ' + unit if unit else ''}")
+        raise PairmiError(f"{type(rule).__name__}({name}={value}): {name} must be >= {minimum}{' ' + unit if unit else ''}")
 
 
 def one_of(rule: object, name: str, value: str, allowed: object) -> None:

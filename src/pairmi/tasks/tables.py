@@ -95,11 +95,11 @@ def _seeded(seed: int) -> torch.Generator:
 
 WORLDS: dict[str, Callable[[], World]] = {
     "sudoku4": sudoku4,
-    "markov": lambda: markov_chain(8, 3, _seeded(0)),
-    "potts": lambda: potts_grid(3, 4, 2, 0.8),
-    "table": lambda: random_table(6, 3, _seeded(0), sparsity=0.5, sharpness=1.5),
+    "markov": lambda: markov_chain(6, 3, _seeded(0)),
+    "potts": lambda: potts_grid(3, 3, 2, 0.8),
+    "table": lambda: random_table(5, 3, _seeded(0), sparsity=0.5, sharpness=1.5),
     "xor": lambda: parity(3),
-    "parity": lambda: parity(8),
+    "parity": lambda: parity(6),
     "permutations": lambda: permutations(5),
-    "independent": lambda: independent(6, 3),
+    "independent": lambda: independent(5, 3),
 }

@@ -37,15 +37,17 @@ class Job(Protocol):
 
 def learning_rate(step: int, steps: int, warmup: int, decay: float) -> float:
     """Linear warm-up, constant, then linear decay to zero over the last `decay` of all steps."""
-    return min(1.0, (step + 1) / warmup, (steps - step) / max(1.0, decay * steps))
+    return min(1.0, (step + 1) / max(1, warmup), (steps - step) / max(1.0, decay * steps))
 
 
 def _resume(job: Job, file: Path, rates: list[float]) -> tuple[int, float]:
     """Restore `job`; the first step still to do and the seconds already spent."""
     saved, about = load_tensors(file)
-    live = job.tensors()
-    if about["job"] != json.loads(json.dumps(job.about())):
-        names = [name for name, value in job.about().items() if about["job"].get(name) != json.loads(json.dumps(value))]
+    live, now = job.tensors(), json.loads(json.dumps(job.about()))
+    if not {"job", "rates", "seconds"} <= about.keys():
+        raise PairmiError(f"train: {file} is not a checkpoint of a training run; choose another --run or remove it")
+    if about["job"] != now:
+        names = [name for name in sorted({*now, *about["job"]}) if about["job"].get(name) != now.get(name)]
         raise PairmiError(
             f"train: {file} comes from another configuration (different: {', '.join(names)}); choose another --run or remove it"
         )
@@ -94,11 +96,11 @@ def fit(job: Job, run: Path, *, steps: int, warmup: int, decay: float, save_ever
     return file
 
 
-def _log(file: Path, record: Mapping[str, float]) -> None:
+def _log(file: Path, record: Mapping[str, int | float]) -> None:
     with open(file, "a") as out:
         out.write(json.dumps(record) + "\n")
 
 
-def read_log(file: Path) -> list[dict[str, float]]:
+def read_log(file: Path) -> list[dict[str, int | float]]:
     """The records of a run, in order."""
     return [json.loads(line) for line in file.read_text().splitlines()]

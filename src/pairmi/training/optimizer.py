@@ -37,7 +37,7 @@ class Rates:
 class MuonAdamW:
     """One optimiser over named parameters; its whole state is a flat dictionary of tensors.
 
-    `squares` maps the name of each parameter that Muon takes to the number of stacked matrices in it: 3 for a joint
+    `stacked` maps the name of each parameter that Muon takes to the number of stacked matrices in it: 3 for a joint
     query-key-value projection, whose parts are orthogonalised separately. All others are AdamW's.
     """
 

@@ -29,7 +29,7 @@ def train_denoiser(options: argparse.Namespace) -> None:
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
     job = Denoise(shape, DenoiseConfig(seed=options.seed, batch=options.batch), SudokuCorpus(options.grids, options.seed))
-    file = fit(job, options.run, steps=options.steps, warmup=50, decay=0.5, save_every=100, evaluate_every=250)
+    file = fit(job, options.run, steps=options.steps, warmup=50, decay=options.decay, save_every=100, evaluate_every=250)
     draw_curve(options.run / "log.jsonl", options.run / "curve.png")
     if options.out:
         export(file, options.out)

@@ -1,5 +1,6 @@
 """Sets of grids and of puzzles with one solution, each a function of its seed; training and test sets never meet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,18 +33,25 @@ def complete_grids(count: int, seed: int) -> Int[Tensor, "N 81"]:
 
 
 def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) -> Puzzles:
-    """Puzzles with a proved unique solution and a number of givens drawn evenly from the range, ends included.
-
-    A grid from which this many cells cannot be dug in the drawn order is replaced by another one.
-    """
+    """Puzzles with a proved unique solution and a number of givens drawn evenly from the range, ends included."""
     low, high = givens
     if not 17 <= low <= high <= 81:
         raise PairmiError(f"puzzles: givens must be between 17 (fewer never have one solution) and 81, got {low}-{high}")
     rng = np.random.default_rng(seed)
+    return _dug([int(target) for target in rng.integers(low, high + 1, count)], rng)
+
+
+def paper_puzzles(count: int, seed: int) -> Puzzles:
+    """Puzzles with 25 to 29 givens, 27.1 on the average: the 53.9 empty cells of the paper's test set."""
+    pattern = (25, 26, 26, 27, 27, 27, 28, 28, 28, 29)
+    return _dug([pattern[n % len(pattern)] for n in range(count)], np.random.default_rng(seed))
+
+
+def _dug(targets: Sequence[int], rng: np.random.Generator) -> Puzzles:
+    """One puzzle for each number of givens; a grid from which so many cells cannot be dug in the drawn order is replaced by another."""
     canvases: list[Grid] = []
     solutions: list[Grid] = []
-    while len(canvases) < count:
-        target = int(rng.integers(low, high + 1))
+    for target in targets:
         for _ in range(2000):
             solution = random_grids(1, int(rng.integers(2**31)))[0]
             puzzle = dig(solution, target, int(rng.integers(2**31)))

@@ -1,0 +1,36 @@
+# Everything sets itself up: a virtual environment in .venv, with the versions in constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+export HF_HUB_OFFLINE = 1
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/demo.stamp
+	$(RUN) pairmi.demo
+
+test: lint
+	$(RUN) pytest
+
+lint: $(VENV)/dev.stamp
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+
+bench: $(VENV)/dev.stamp
+	$(VENV)/bin/pairmi bench exact --verify --figure docs/figures/exact.png
+	$(VENV)/bin/pairmi bench speed
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[all]'
+	touch $@
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,173 @@
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.training.denoise import Corpus, Denoise, DenoiseConfig, Levels, corrupt, cosine, cross_entropy, linear
+from pairmi.training.loop import Job
+from pairmi.types import PairmiError
+
+SHAPE = TransformerConfig(symbols="abcd", length=8, width=16, depth=1, heads=2)
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class Cycles:
+    """abcdabcd from a random start: one known position tells all the others."""
+
+    def about(self) -> dict[str, Any]:
+        return {"name": "cycles"}
+
+    def draw(self, count: int, rng: torch.Generator) -> Tensor:
+        return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
+
+    def evaluate(self, model: Transformer) -> dict[str, float]:
+        clean = self.draw(32, rng(99))
+        noisy = corrupt(clean, torch.full((32,), 0.5), 4, rng(98))
+        return {"nll": float(cross_entropy(model, noisy, clean) / (noisy == 4).sum())}
+
+
+def job(**changes: Any) -> Denoise:
+    return Denoise(SHAPE, DenoiseConfig(**{"batch": 32, "micro": 32} | changes), Cycles())
+
+
+def test_gammas() -> None:
+    t = torch.linspace(0, 1, 101)
+    assert torch.equal(linear(t), t)
+    torch.testing.assert_close(cosine(t), 1 - torch.cos(t * torch.pi / 2))
+    for gamma in (linear, cosine):
+        assert gamma(t)[0] == 0
+        assert abs(gamma(t)[-1] - 1) < 1e-6
+        assert (gamma(t).diff() > 0).all()
+    assert abs(cosine(torch.tensor([2 / 3])) - 0.5) < 1e-6
+
+
+@pytest.mark.parametrize(("focus", "share"), [((0.35, 0.80), 0.6), ((0.0, 0.5), 0.25), ((0.5, 1.0), 1.0), ((0.2, 0.4), 0.0)])
+def test_levels_have_their_share_in_focus(focus: tuple[float, float], share: float) -> None:
+    t = Levels(focus, share).draw(10_000, rng())
+    low, high = focus
+    expected = share + (1 - share) * (high - low)
+    assert t.min() >= 0
+    assert t.max() <= 1
+    assert abs(float(((t >= low) & (t <= high)).double().mean()) - expected) < 1e-3
+    below = (1 - share) * low
+    assert abs(float((t < low).double().mean()) - below) < 1e-3
+
+
+def test_levels_are_stratified() -> None:
+    """One level in each slice of equal probability: 40 over all of [0, 1], 60 in the focus."""
+    for seed in range(20):
+        t = Levels((0.35, 0.80), 0.6).draw(100, rng(seed))
+        everywhere, focused = (t[:40] * 40).floor(), ((t[40:] - 0.35) / 0.45 * 60 + 1e-4).floor()
+        assert torch.equal(everywhere, torch.arange(40.0))
+        assert torch.equal(focused, torch.arange(60.0))
+    assert not torch.equal(Levels().draw(9, rng(1)), Levels().draw(9, rng(2)))
+
+
+@pytest.mark.parametrize(
+    ("focus", "share"), [((0.8, 0.3), 0.5), ((-0.1, 0.5), 0.5), ((0.5, 1.1), 0.5), ((0.1, 0.5), 1.5), ((0.1, 0.5), -0.1)]
+)
+def test_impossible_levels_are_refused(focus: tuple[float, float], share: float) -> None:
+    with pytest.raises(PairmiError, match=r"Levels: expected 0 <= focus\[0\] < focus\[1\] <= 1 and 0 <= share <= 1, got Levels"):
+        Levels(focus, share)
+
+
+@pytest.mark.parametrize("gamma", [linear, cosine])
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.9])
+def test_corruption_masks_at_the_rate_of_gamma(gamma: Any, level: float) -> None:
+    tokens = torch.randint(4, (2000, 50), generator=rng())
+    noisy = corrupt(tokens, torch.full((2000,), level), 4, rng(1), gamma)
+    hit = noisy == 4
+    rate = float(gamma(torch.tensor([level])))
+    assert abs(float(hit.double().mean()) - rate) < 0.01
+    assert (hit.double().mean(0) - rate).abs().max() < 0.05  # every position alike
+    assert torch.equal(noisy[~hit], tokens[~hit])
+    spread = float(hit.sum(1).double().var())
+    assert abs(spread / (50 * rate * (1 - rate)) - 1) < 0.2  # independent: the variance is the binomial one
+
+
+def test_corruption_masks_at_least_one_and_at_level_one_everything() -> None:
+    tokens = torch.randint(4, (500, 6), generator=rng())
+    single = corrupt(tokens, torch.zeros(500), 4, rng(2)) == 4
+    assert (single.sum(1) == 1).all()
+    assert single.any(0).all()
+    assert (corrupt(tokens, torch.ones(500), 4, rng(3)) == 4).all()
+    assert (tokens < 4).all()
+
+
+def test_each_row_has_its_own_level() -> None:
+    levels = torch.tensor([0.0, 1.0]).repeat(50)
+    counts = (corrupt(torch.zeros(100, 6, dtype=torch.long), levels, 4, rng()) == 4).sum(1)
+    assert counts.tolist() == [1, 6] * 50
+
+
+def test_cross_entropy_is_the_sum_over_the_masked() -> None:
+    torch.manual_seed(0)
+    model = Transformer(SHAPE)
+    torch.nn.init.normal_(model.readout.weight)
+    clean = Cycles().draw(5, rng())
+    noisy = corrupt(clean, torch.full((5,), 0.5), 4, rng(1))
+    log_probs, plain = model(noisy).log_probs, 0.0
+    for row in range(5):
+        for place in range(8):
+            if noisy[row, place] == 4:
+                plain -= float(log_probs.detach()[row, place, clean[row, place]])
+    assert abs(float(cross_entropy(model, noisy, clean).detach()) - plain) < 1e-4
+
+
+def gradients(micro: int) -> tuple[float, dict[str, Tensor]]:
+    """The loss of a step and the gradients that the optimiser would see."""
+    one, seen = job(micro=micro), {}
+    for parameter in one.model.parameters():
+        parameter.data.add_(torch.randn(parameter.shape, generator=rng(parameter.numel())), alpha=0.1)
+    one.optimizer.step = lambda number, scale: seen.update({n: p.grad.clone() for n, p in one.optimizer.parameters.items()})
+    return one.advance(0, 1.0), seen
+
+
+@pytest.mark.parametrize("micro", [1, 5, 16])
+def test_the_size_of_the_pieces_changes_nothing_but_rounding(micro: int) -> None:
+    (loss, whole), (pieced_loss, pieced) = gradients(32), gradients(micro)
+    assert abs(loss - pieced_loss) < 1e-5
+    assert whole.keys() == pieced.keys()
+    for name, gradient in whole.items():
+        assert gradient.abs().max() > 0
+        torch.testing.assert_close(pieced[name], gradient, rtol=1e-5, atol=1e-5)
+
+
+def test_a_tiny_model_learns() -> None:
+    one = job()
+    before = one.evaluate()["nll"]
+    losses = [one.advance(step, 1.0) for step in range(150)]
+    assert abs(losses[0] - math.log(4)) < 1e-5  # it starts from knowing nothing
+    assert sum(losses[-20:]) / 20 < 0.5 * losses[0]
+    assert one.evaluate()["nll"] < 0.3 * before
+
+
+def test_a_step_is_a_function_of_seed_and_number() -> None:
+    first, again, other = job(seed=1), job(seed=1), job(seed=2)
+    assert all(torch.equal(first.tensors()[name], tensor) for name, tensor in again.tensors().items())
+    assert [first.advance(step, 1.0) for step in range(3)] == [again.advance(step, 1.0) for step in range(3)]
+    assert all(torch.equal(first.tensors()[name], tensor) for name, tensor in again.tensors().items())
+    assert not torch.equal(first.tensors()["model.position"], other.tensors()["model.position"])
+
+
+def test_a_job_tells_everything_that_its_result_depends_on() -> None:
+    one = job()
+    assert isinstance(one, Job)
+    assert isinstance(one.corpus, Corpus)
+    assert one.about()["corpus"] == {"name": "cycles"}
+    assert one.about()["shape"]["width"] == 16
+    changed = [job(seed=3), job(batch=8), job(levels=Levels(share=0.1)), job(rates=replace(one.config.rates, muon=0.1))]
+    assert all(other.about() != one.about() for other in changed)
+    live = one.tensors()
+    one.advance(0, 1.0)
+    assert all(torch.equal(live[name], tensor) for name, tensor in one.tensors().items())  # they are the tensors themselves
+    muon = {name.removeprefix("optimizer.momentum.") for name in live if name.startswith("optimizer.momentum.")}
+    assert muon == {f"blocks.0.{part}.weight" for part in ("qkv", "mix", "up", "down")}
+    assert one.optimizer.stacked["blocks.0.qkv.weight"] == 3

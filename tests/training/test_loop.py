@@ -1,0 +1,212 @@
+"""A run that is killed and started again ends with the same bits; also the command that the tests kill."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.training.denoise import Denoise, DenoiseConfig
+from pairmi.training.loop import fit, learning_rate, read_log
+from pairmi.types import PairmiError
+
+SCHEDULE: dict[str, Any] = {"steps": 60, "warmup": 5, "decay": 0.4, "save_every": 4, "evaluate_every": 6, "quiet": True}
+
+
+class Cycles:
+    """abcdabcd from a random start, slowly."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.pause = pause
+
+    def about(self) -> dict[str, Any]:
+        return {"name": "cycles"}
+
+    def draw(self, count: int, rng: torch.Generator) -> Tensor:
+        time.sleep(self.pause)
+        return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
+
+    def evaluate(self, model: Transformer) -> dict[str, float]:
+        clean = self.draw(4, torch.Generator().manual_seed(1))
+        return {"sure": float(model(clean.masked_fill(torch.arange(8) > 1, 4)).log_probs.amax())}
+
+
+def job(pause: float = 0.0, width: int = 16, **changes: Any) -> Denoise:
+    shape = TransformerConfig(symbols="abcd", length=8, width=width, depth=1, heads=2)
+    return Denoise(shape, DenoiseConfig(**{"batch": 8, "micro": 4} | changes), Cycles(pause))
+
+
+def same(first: Path, second: Path) -> bool:
+    """Whether two checkpoints hold the same bits and the same description, but for the time they took."""
+    (ours, about), (theirs, other) = load_tensors(first), load_tensors(second)
+    equal = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    return equal and about | {"seconds": 0} == other | {"seconds": 0}
+
+
+def records(run: Path) -> list[dict[str, float]]:
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in read_log(run / "log.jsonl")]
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    run = tmp_path_factory.mktemp("whole")
+    assert fit(job(), run, **SCHEDULE) == run / "checkpoint.safetensors"
+    return run
+
+
+def start(run: Path) -> subprocess.Popen:
+    command = [sys.executable, __file__, str(run)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_run_that_is_killed_ends_bit_identical(whole: Path, tmp_path: Path) -> None:
+    file, chance, done = tmp_path / "checkpoint.safetensors", random.Random(0), list[int]()
+    for _ in range(3):
+        process = start(tmp_path)
+        before = file.stat().st_mtime_ns if file.is_file() else 0
+        while not file.is_file() or file.stat().st_mtime_ns == before:
+            assert process.poll() is None
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0.0, 0.04))
+        process.kill()
+        assert process.wait() == -9
+        done.append(len(load_tensors(file)[1]["rates"]))
+    assert done == sorted(set(done))
+    assert done[-1] < 60
+    assert start(tmp_path).wait() == 0
+    assert same(file, whole / "checkpoint.safetensors")
+    assert same(tmp_path / "stable.safetensors", whole / "stable.safetensors")
+    assert records(tmp_path) == records(whole)
+    assert [record["step"] for record in records(tmp_path)] == list(range(6, 61, 6))
+
+
+@pytest.mark.parametrize("moment", range(1, 60, 7))
+def test_a_run_that_stops_between_any_two_steps_ends_bit_identical(whole: Path, tmp_path: Path, moment: int) -> None:
+    """Within one process: an exception in the middle of a step, and a log line that was half written."""
+    stopped = job()
+    advance = stopped.advance
+
+    def fail(step: int, rate: float) -> float:
+        if step == moment:
+            raise KeyboardInterrupt
+        return advance(step, rate)
+
+    stopped.advance = fail
+    with pytest.raises(KeyboardInterrupt):
+        fit(stopped, tmp_path, **SCHEDULE)
+    with open(tmp_path / "log.jsonl", "a") as log:
+        log.write('{"step": 6, "sec')
+    fit(job(), tmp_path, **SCHEDULE)
+    assert same(tmp_path / "checkpoint.safetensors", whole / "checkpoint.safetensors")
+    assert records(tmp_path) == records(whole)
+
+
+def test_how_often_it_saves_and_evaluates_changes_nothing(whole: Path, tmp_path: Path) -> None:
+    fit(job(), tmp_path, **SCHEDULE | {"save_every": 7, "evaluate_every": 60})
+    assert same(tmp_path / "checkpoint.safetensors", whole / "checkpoint.safetensors")
+    assert [record["step"] for record in records(tmp_path)] == [60]
+
+
+def test_a_finished_run_is_left_alone(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    before = contents(tmp_path)
+    done = job()
+    fit(done, tmp_path, **SCHEDULE)
+    assert contents(tmp_path) == before
+    saved, _ = load_tensors(tmp_path / "checkpoint.safetensors")
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in done.tensors().items())
+
+
+@pytest.mark.parametrize(
+    ("other", "names"), [({"seed": 1}, "training"), ({"width": 32}, "shape"), ({"batch": 4, "width": 32}, "shape, training")]
+)
+def test_another_configuration_is_refused(whole: Path, tmp_path: Path, other: dict[str, int], names: str) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    before = contents(tmp_path)
+    with pytest.raises(PairmiError, match=rf"comes from another configuration \(different: {names}\); choose another --run or remove it"):
+        fit(job(**other), tmp_path, **SCHEDULE)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("change", [{"steps": 80}, {"steps": 40}, {"decay": 0.5}, {"warmup": 6}])
+def test_another_schedule_is_refused(whole: Path, tmp_path: Path, change: dict[str, float]) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    before = contents(tmp_path)
+    with pytest.raises(PairmiError, match="has done 60 steps of another learning-rate schedule; keep --steps, or choose another --run"):
+        fit(job(), tmp_path, **SCHEDULE | change)
+    assert contents(tmp_path) == before
+
+
+def test_a_longer_schedule_goes_on_from_the_stable_phase(whole: Path, tmp_path: Path) -> None:
+    longer = SCHEDULE | {"steps": 90}
+    fit(job(), tmp_path / "from_the_start", **longer)
+    (tmp_path / "going_on").mkdir()
+    shutil.copy(whole / "stable.safetensors", tmp_path / "going_on" / "checkpoint.safetensors")
+    assert len(load_tensors(whole / "stable.safetensors")[1]["rates"]) == 36  # the rate falls after 60 - 24 steps
+    fit(job(), tmp_path / "going_on", **longer)
+    assert same(tmp_path / "going_on" / "checkpoint.safetensors", tmp_path / "from_the_start" / "checkpoint.safetensors")
+    assert [record["step"] for record in records(tmp_path / "going_on")] == list(range(42, 91, 6))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "weights"])
+def test_a_damaged_checkpoint_is_refused_and_left_alone(whole: Path, tmp_path: Path, damage: str) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "checkpoint.safetensors"
+    message = "is damaged or not a safetensors file"
+    if damage == "weights":
+        save_tensors(file, {"x": torch.zeros(2)}, {"shape": {"width": 16}})
+        message = "is not a checkpoint of a training run; choose another --run or remove it"
+    else:
+        file.write_bytes(file.read_bytes()[:-5] if damage == "truncated" else b"not ours")
+    before = contents(tmp_path)
+    with pytest.raises(PairmiError, match=message):
+        fit(job(), tmp_path, **SCHEDULE)
+    assert contents(tmp_path) == before
+
+
+def test_the_rate_warms_up_stays_and_falls_to_zero() -> None:
+    rates = [learning_rate(step, 100, 10, 0.3) for step in range(100)]
+    assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert rates[10:70] == [1.0] * 60
+    assert rates[70:] == pytest.approx([(100 - step) / 30 for step in range(70, 100)])
+    assert [learning_rate(step, 5, 0, 0.0) for step in range(5)] == [1.0] * 5
+
+
+def test_progress_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit(job(), tmp_path / "loud", **SCHEDULE | {"steps": 3, "quiet": False})
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "train: " in err
+    fit(job(), tmp_path / "quiet", **SCHEDULE | {"steps": 3})
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_log_has_what_was_measured(whole: Path) -> None:
+    log = read_log(whole / "log.jsonl")
+    assert all(record.keys() == {"step", "seconds", "rate", "loss", "sure"} for record in log)
+    assert [record["rate"] for record in log] == [learning_rate(int(record["step"]) - 1, 60, 5, 0.4) for record in log]
+    assert json.loads((whole / "log.jsonl").read_text().splitlines()[-1])["step"] == 60
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    slow = job(pause=0.004)
+    print("ready", flush=True)
+    fit(slow, Path(sys.argv[1]), **SCHEDULE)
