@@ -66,7 +66,9 @@ class Situation:
     def turn(self, state: dict[str, torch.Tensor] | None = None, number: int = 0) -> Turn:
         tokens = torch.where(self.masked, self.log_probs.shape[-1], 0)
         backbone = Fixed(self.log_probs[0], self.log_probs.shape[-1])
-        return Turn(Prediction(tokens, self.log_probs, self.log_probs), backbone, Streams(0, torch.arange(len(tokens)), number), state or {})
+        return Turn(
+            Prediction(tokens, self.log_probs, self.log_probs), backbone, Streams(0, torch.arange(len(tokens)), number), state or {}
+        )
 
 
 def situation(rows: int = 150, length: int = 7, size: int = 4, seed: int = 0, dense: bool = False) -> Situation:

@@ -28,9 +28,7 @@ def total_charge(given: Situation, row: int, members: list[int], penalty: float,
     """What filling `members` at once is charged, from scratch: by falling entropy, the first is free."""
     entropies, mi = given.entropies[row].tolist(), given.mi[row].tolist()
     members = sorted(members, key=lambda i: (-entropies[i], i))
-    charges = [
-        min(entropies[k], penalty * sum(mi[k][j] for j in members[:n])) + belief * entropies[k] for n, k in enumerate(members) if n
-    ]
+    charges = [min(entropies[k], penalty * sum(mi[k][j] for j in members[:n])) + belief * entropies[k] for n, k in enumerate(members) if n]
     return sum(charges)
 
 

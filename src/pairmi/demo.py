@@ -39,9 +39,8 @@ def sudoku(count: int = 4) -> None:
                 print("\n".join(f"{a}      {b}" for a, b in zip(left, mid, strict=True)), "\nsolved\n" if good else "\nNOT solved\n")
     print(report.table(records, ("rule", "solved", "passes")))
     found = api.mutual_information(model, [puzzles.canvases[0]])[0]
-    print(
-        f"\nWhat depends on what in the first puzzle ({found.rows} rows, each entry within {float(found.bound.max()):.2g} nats of the full probe):"
-    )
+    within = float(found.bound.max())
+    print(f"\nWhat depends on what in the first puzzle ({found.rows} rows; within {within:.2g} nats of the full probe):")
     for i, j, nats in found.strongest(5):
         print(f"  {model.place(i)} - {model.place(j)}  {nats:.3f} nats")
 

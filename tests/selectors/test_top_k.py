@@ -20,7 +20,7 @@ def test_equals_its_definition(by: By, k: int) -> None:
     selection = TopK(k, by)(given.turn())
     scores = SCORES[by](given.log_probs.exp())
     for row in range(len(scores)):
-        best = sorted(given.masked[row].nonzero()[:, 0].tolist(), key=lambda i: -float(scores[row, i]))[:k]  # noqa: B023
+        best = sorted(given.masked[row].nonzero()[:, 0].tolist(), key=lambda i: -float(scores[row, i]))[:k]
         order = selection.order[row].tolist()
         assert [order.index(n) for n in range(len(best))] == best
         assert selection.chosen[row].nonzero()[:, 0].tolist() == sorted(best)
