@@ -50,7 +50,10 @@ class Tabular:
     def __call__(self, tokens: Tokens) -> Prediction:
         """The exact conditional marginals."""
         posterior = self.posterior(tokens)
-        marginals = (posterior @ self._onehot).view(*tokens.shape, self.vocab.size)
+        # Added up sequence by sequence: a matrix product rounds differently in batches of different sizes.
+        marginals = torch.zeros(*tokens.shape, self.vocab.size, dtype=torch.float64).scatter_add_(
+            2, self.support.t().expand(len(tokens), -1, -1), posterior[:, None, :].expand(-1, self.length, -1)
+        )
         alive = posterior.sum(1) > 0.5
         marginals = torch.where(alive[:, None, None], marginals, 1 / self.vocab.size)
         marginals = marginals / marginals.sum(2, keepdim=True)

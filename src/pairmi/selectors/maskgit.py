@@ -28,7 +28,7 @@ class MaskGIT:
         masked = turn.prediction.masked
         start = turn.state.get("start", masked.sum(1))
         done = turn.state.get("done", torch.zeros_like(start)) + 1
-        progress = (done / self.steps).clamp_max(1).double()
+        progress = (done.double() / self.steps).clamp_max(1)
         count = masked.sum(1) - torch.floor(start * torch.cos(0.5 * torch.pi * progress) + 1e-9).long()
         scores = confidence(turn.prediction.log_probs).log() + self.noise * (1 - progress)[:, None] * gumbel(
             turn.rng, "order", masked.shape[1]
