@@ -37,6 +37,7 @@ def bound(given: Situation, row: int, budget: float, penalty: float, order: str,
     entropies, information = given.entropies[row].tolist(), given.mi[row].sum(1).tolist()
     key = {
         "entropy": lambda i: entropies[i],
+        "uncertainty": lambda i: -entropies[i],
         "information": lambda i: -information[i],
         "certain-information": lambda i: (entropies[i] > 1e-9, -information[i] if entropies[i] > 1e-9 else 0),
     }[order]

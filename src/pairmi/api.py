@@ -198,6 +198,8 @@ def decode(
     symbols. Each canvas draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
     canvases, nor on `batch_size`. `steps` keeps what happened in each pass.
     """
+    if batch_size < 1:
+        raise PairmiError(f"decode: batch_size must be >= 1, got {batch_size}")
     canvases, single = _many(model, canvas)
     selector = resolve(rule, model)
     sampling = decoding.Sampling(seed, temperature, greedy, verify, accept)

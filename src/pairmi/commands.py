@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -23,7 +24,7 @@ def canvas_lines(argument: str) -> Iterator[tuple[str, str]]:
     """Canvases with their names for messages: the argument itself, the lines of a file, or those of standard input."""
     if argument == "-":
         yield from _numbered("standard input", sys.stdin)
-    elif Path(argument).is_file():
+    elif os.path.isfile(argument):  # Path.is_file raises where a long canvas is no possible file name
         with Path(argument).open() as lines:
             yield from _numbered(argument, lines)
     elif "/" in argument or argument.endswith(".txt"):
@@ -82,10 +83,9 @@ def decode(options: argparse.Namespace) -> None:
         raise PairmiError(f"--batch {options.batch}: must be at least 1")
     model = load(options.backbone, attention="mi=attention" in options.rule)
     selector = api.resolve(options.rule, model)
-    canvases, separator = _checked_canvases(model, options), ""
-    if options.json:
-        header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-        print(json.dumps(header)[:-1] + ', "results": [', end="")
+    canvases = _checked_canvases(model, options)
+    header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
+    opening = separator = json.dumps(header)[:-1] + ', "results": ['  # printed with the first result: bad input prints nothing
     while batch := list(islice(canvases, options.batch)):
         numbers, texts, tokens = (list(column) for column in zip(*batch, strict=True))
         outs = api.decode(
@@ -115,7 +115,7 @@ def decode(options: argparse.Namespace) -> None:
                 _print_filled(model, out)
         sys.stdout.flush()
     if options.json:
-        print("]}")
+        print((opening if separator == opening else "") + "]}")
 
 
 def _print_filled(model: Model, out: api.Filled) -> None:

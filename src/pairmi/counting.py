@@ -33,7 +33,8 @@ class Counting:
         """One pass, counted."""
         self.calls += 1
         self.rows += len(tokens)
-        pieces = [self._checked(piece, self.backbone(piece)) for piece in tokens.split(self.piece)]
+        with torch.no_grad():
+            pieces = [self._checked(piece, self.backbone(piece)) for piece in tokens.split(self.piece)]
         return pieces[0] if len(pieces) == 1 else joined(pieces)
 
     def _checked(self, tokens: Tokens, prediction: Prediction) -> Prediction:

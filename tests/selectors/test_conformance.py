@@ -11,7 +11,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import Model, rule
 from pairmi.tasks.tables import parity, permutations, random_table
 from pairmi.types import Reason, Selector, Tokens
-from rules import PAIRWISE, opinionated, partly_given, varieties
+from rules import PAIRWISE, opinionated, partly_given, reckless, varieties
 from worlds import generator, tabular
 
 TABLE = Model(tabular(random_table(5, 3, generator(1), sparsity=0.4, sharpness=1.5)), graph=torch.ones(5, 5).double().triu(3))
@@ -22,13 +22,13 @@ WORLDS = {
     "transformer": opinionated(TransformerConfig("abcd", "._", length=7, width=16, depth=2, heads=2), attention=True),
 }
 SPECS = [spec for name in CATALOGUE for spec in varieties(name)]
-CONTROLS = [f"{name}:mi={mi}" for name in PAIRWISE for mi in ("shuffled", "random")]
-CASES = [(world, spec) for world in WORLDS for spec in SPECS]
+CONTROLS = [f"{name}:mi={mi}" for name in PAIRWISE for mi in ("shuffled", "random", "structural")]
+CASES = [(world, spec) for world in ("table", "transformer") for spec in SPECS]
+CASES += [(world, name) for world in ("permutations", "parity") for name in CATALOGUE]
 CASES += [("table", spec) for spec in CONTROLS] + [("transformer", f"{name}:mi=attention") for name in PAIRWISE]
-CASES += [("table", f"{name}:mi=structural") for name in PAIRWISE]
 
 
-def canvases(model: Model, rows: int = 6) -> Tokens:
+def canvases(model: Model, rows: int = 5) -> Tokens:
     """From almost full to empty, consistent with the world where it has a support."""
     support = getattr(model.backbone, "support", None)
     if support is None:
@@ -79,39 +79,41 @@ def test_every_pass_fills_some_unknowns_and_explains_the_rest(world: str, spec: 
     assert (passes >= 1).all()
 
 
-@pytest.mark.parametrize(("verify", "greedy"), [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize(("world", "spec"), [case for case in CASES if case[0] in ("table", "transformer")])
+@pytest.mark.parametrize(("verify", "greedy"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("world", ["table", "transformer"])
+@pytest.mark.parametrize("spec", [spec for name in CATALOGUE for spec in dict.fromkeys((name, reckless(name)))])
 def test_a_row_is_the_same_alone_in_any_batch_and_in_any_order(world: str, spec: str, verify: bool, greedy: bool) -> None:
     model, sampling = WORLDS[world], Sampling(seed=5, verify=verify, greedy=greedy)
     tokens, selector = canvases(model), rule(spec, model)
     whole = decode(model, tokens, selector, sampling)
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    shuffled = decode(model, tokens[order], selector, sampling, index=order, batch_size=4)
-    alone = decode(model, tokens[[2, 5]], selector, sampling, index=torch.tensor([2, 5]), batch_size=1)
-    for part, place in ((shuffled, order), (alone, torch.tensor([2, 5]))):
+    order = torch.tensor([3, 0, 1, 4, 2])
+    shuffled = decode(model, tokens[order], selector, sampling, index=order, batch_size=3)
+    alone = decode(model, tokens[[2, 4]], selector, sampling, index=torch.tensor([2, 4]), batch_size=1)
+    for part, place in ((shuffled, order), (alone, torch.tensor([2, 4]))):
         assert torch.equal(part.tokens, whole.tokens[place])
         assert torch.equal(part.passes, whole.passes[place])
         assert torch.equal(part.rows, whole.rows[place])
 
 
 @pytest.mark.parametrize("verify", [False, True])
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", CATALOGUE)
 def test_the_seed_decides(spec: str, verify: bool) -> None:
     model = WORLDS["transformer"]
-    tokens = torch.full((8, 7), 4)
+    tokens = torch.full((4, 7), 4)
     first, again, other = (decode(model, tokens, rule(spec, model), Sampling(seed, verify=verify)).tokens for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert len(first.unique(dim=0)) > 1  # each row has its own stream
 
 
-@pytest.mark.parametrize("spec", [*SPECS, *CONTROLS])
+@pytest.mark.parametrize("spec", [*CATALOGUE, *CONTROLS])
 def test_the_choice_is_made_row_by_row(spec: str) -> None:
     model = TABLE
     selector, sampling = rule(spec, model), Sampling(seed=2)
     tokens = canvases(model)
-    for number in range(len(tokens)):
-        together = [s for s in iter_decode(model, tokens, selector, sampling) if number in s.rows]
+    steps = list(iter_decode(model, tokens, selector, sampling))
+    for number in (2, 4):
+        together = [step for step in steps if number in step.rows]
         single = list(iter_decode(model, tokens[[number]], selector, sampling, torch.tensor([number])))
         assert len(together) == len(single)
         for many, one in zip(together, single, strict=True):

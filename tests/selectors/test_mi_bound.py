@@ -10,7 +10,7 @@ from selectors_reference import bound, total_charge
 
 @pytest.mark.parametrize(("penalty", "belief"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.2)])
 @pytest.mark.parametrize("budget", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("order", ["entropy", "information", "certain-information"])
+@pytest.mark.parametrize("order", ["entropy", "information", "certain-information", "uncertainty"])
 def test_equals_charges_recomputed_from_scratch(order: Order, budget: float, penalty: float, belief: float) -> None:
     given = situation(60)
     given.log_probs[:, 2] = torch.tensor([1.0, 0, 0, 0]).log()  # certain: shares nothing
@@ -73,5 +73,5 @@ def test_refuses_negative_parameters(name: str) -> None:
 
 
 def test_refuses_an_unknown_order(unchecked: None) -> None:
-    with pytest.raises(PairmiError, match=r"^MIBound\(order='luck'\): order must be one of entropy, information, certain-information$"):
+    with pytest.raises(PairmiError, match=r"^MIBound\(order='luck'\): order must be one of entropy, information, certain-information, uncertainty$"):
         MIBound(Given(torch.zeros(1, 1, 1)), order="luck")

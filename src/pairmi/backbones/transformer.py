@@ -1,5 +1,7 @@
 """A bidirectional pre-norm transformer over a fixed number of positions: our own masked diffusion model."""
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -80,6 +82,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, report_attention: bool = False) -> None:
         super().__init__()
         self.config, self.report_attention = config, report_attention
+        self.layers: tuple[int, ...] = (config.depth,)  # which streams are reported as `hidden`, side by side
         self.vocab = Vocab(tuple(config.symbols), config.blanks)
         self.symbol = nn.Embedding(self.vocab.size + 1, config.width)
         self.position = nn.Parameter(torch.empty(config.length, config.width))
@@ -94,6 +97,14 @@ class Transformer(nn.Module):
     def length(self) -> int:
         """The number of positions."""
         return self.config.length
+
+    def reporting(self, layers: Sequence[int]) -> "Transformer":
+        """The same weights, reporting the streams after these blocks (0 = before the first) as hidden states."""
+        if not layers or not all(0 <= layer <= self.config.depth for layer in layers):
+            raise PairmiError(f"Transformer: layers must be one or more of 0..{self.config.depth}, got {list(layers)}")
+        other = copy.copy(self)
+        other.layers = tuple(layers)
+        return other
 
     def streams(self, tokens: Tokens) -> list[Tensor]:
         """The residual stream [B, L, D] before the first block and after each."""
@@ -112,7 +123,8 @@ class Transformer(nn.Module):
         """One pass."""
         streams = self.streams(tokens)
         attention = self._attention(streams) if self.report_attention else None
-        return Prediction(tokens, self.log_probs(streams[-1]), streams[-1], attention)
+        hidden = torch.cat([streams[layer] for layer in self.layers], dim=2) if len(self.layers) > 1 else streams[self.layers[0]]
+        return Prediction(tokens, self.log_probs(streams[-1]), hidden, attention)
 
     def _attention(self, streams: list[Tensor]) -> Attention:
         """Attention weights averaged over blocks and heads."""

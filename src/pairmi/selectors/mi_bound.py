@@ -46,22 +46,23 @@ class MIBound:
             1, by_entropy, torch.arange(masked.shape[1], device=masked.device).expand_as(by_entropy)
         )
 
-        def charges(members: Tensor, dependence: Tensor) -> Tensor:
-            first = place == torch.where(members, place, place.shape[1]).amin(1, keepdim=True)
-            charge = torch.minimum(entropies, self.penalty * dependence) + self.belief * entropies
-            return torch.where(members & ~first, charge, 0)
+        def total(members: Tensor, dependence: Tensor) -> Tensor:
+            """The sum of all charges; nothing stands before the first member, so that it is free but for its belief."""
+            charge = torch.minimum(entropies, self.penalty * dependence).mul_(members).sum(1)
+            if self.belief:
+                own = entropies * members
+                charge = charge + self.belief * (own.sum(1) - own.amax(1))
+            return charge
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, dependence: Tensor) -> tuple[Tensor, Tensor]:
             at = candidate[:, None]
-            after = place > place.gather(1, at)
-            dependence = dependence + torch.where(after, relation, 0)
-            members = chosen.scatter(1, at, True)
-            return charges(members, dependence).sum(1) <= self.budget + TOLERANCE, dependence
+            dependence = dependence + relation.mul_(place > place.gather(1, at))
+            return total(chosen.scatter(1, at, True), dependence) <= self.budget + TOLERANCE, dependence
 
         # Every position's dependence on the members before it is carried, chosen or not: O(L) a candidate.
         order = ranked(self._score(mi, entropies), masked)
         chosen, taken, dependence = greedily(order, masked, mi, torch.zeros_like(entropies), admit)
-        left = self.budget - charges(chosen, dependence).sum(1, keepdim=True)
+        left = self.budget - total(chosen, dependence)[:, None]
         reason = torch.full_like(order, Reason.BUDGET)
         waiting = waiting_for(masked, chosen, mi, reason, self.belief * entropies <= left + TOLERANCE, entropies)
         return Selection(chosen, taken, waiting)

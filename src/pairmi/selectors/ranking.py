@@ -60,20 +60,23 @@ def greedily(order: Ranks, masked: Positions, mi: PairMatrix, carry: Float[Tenso
     `admit(candidate [B], its MI with every position [B, L], chosen so far [B, L], carry [B, N])` says which rows take their
     candidate and what the carry becomes if they do. Returns what was chosen, in which order, and the last carry.
     """
-    chosen, taken = torch.zeros_like(masked), torch.full_like(order, -1)
+    chosen, matrix = torch.zeros_like(masked), mi.double()
     every = torch.arange(len(order), device=order.device)
     open_count = masked.sum(1)
+    decisions = [torch.zeros_like(masked[:, :0])]
     for rank in range(int(open_count.max()) if len(order) else 0):
         candidate = order[:, rank]
-        accepted, after = admit(candidate, mi[every, candidate].double(), chosen, carry)
-        accepted = accepted & (rank < open_count)
-        taken[every, candidate] = torch.where(accepted, chosen.sum(1), taken[every, candidate])
-        chosen[every, candidate] |= accepted
-        carry = torch.where(accepted[:, None], after, carry)
-    none = ~chosen.any(1) & masked.any(1)
-    chosen[every, order[:, 0]] |= none
-    taken[every, order[:, 0]] = torch.where(none, 0, taken[every, order[:, 0]])
-    return chosen, taken, carry
+        accepted, after = admit(candidate, matrix[every, candidate], chosen, carry)
+        accepted = (accepted & (rank < open_count))[:, None]
+        chosen.scatter_(1, candidate[:, None], accepted)
+        carry = torch.where(accepted, after, carry)
+        decisions.append(accepted)
+    taken = torch.cat(decisions, dim=1)
+    none = ~taken.any(1) & (open_count > 0)
+    taken[:, :1] |= none[:, None]
+    tried = order[:, : taken.shape[1]]
+    ranks = torch.full_like(order, -1).scatter(1, tried, torch.where(taken, taken.long().cumsum(1) - 1, -1))
+    return ranks >= 0, ranks, carry
 
 
 def waiting_for(

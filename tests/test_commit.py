@@ -1,0 +1,125 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairmi.commit import acceptance, certain, plain, residual, verified
+from pairmi.counting import Counting
+from pairmi.decoding import Sampling, decode
+from pairmi.draw import Streams, draw, likeliest
+from pairmi.selectors.sequential import Sequential
+from pairmi.selectors.top_k import TopK
+from pairmi.types import Selection, Turn
+from worlds import Incoherent, Recipe, generator, many, recipes
+
+
+def two_beliefs(seed: int, size: int, sharpness: float, impossible: float) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = generator(seed)
+    logits = sharpness * torch.randn(2, 5, size, generator=rng, dtype=torch.float64)
+    logits[:, :, 1:][torch.rand(2, 5, size - 1, generator=rng) < impossible] = -torch.inf
+    return logits.log_softmax(-1).unbind(0)
+
+
+@many(200)
+@given(st.integers(0, 2**32), st.integers(2, 6), st.floats(0, 8), st.sampled_from([0.0, 0.3, 0.7]))
+def test_accepted_and_redrawn_together_are_the_conditional(seed: int, size: int, sharpness: float, impossible: float) -> None:
+    conditional, marginal = two_beliefs(seed, size, sharpness, impossible)
+    p, q = conditional.exp(), marginal.exp()
+    accepted = q * acceptance(conditional, marginal)
+    redrawn = residual(conditional, marginal)
+    excess = p - accepted
+    torch.testing.assert_close(excess.clamp_min(0), torch.where(excess.sum(-1, keepdim=True) > 1e-12, redrawn, 0), atol=1e-12, rtol=0)
+    chance = 1 - accepted.sum(-1, keepdim=True)
+    torch.testing.assert_close(accepted + chance * redrawn / redrawn.sum(-1, keepdim=True), p, atol=1e-12, rtol=0)
+    assert (acceptance(conditional, marginal) <= 1).all()
+
+
+def test_equal_beliefs_are_always_accepted_and_leave_something_to_draw_from() -> None:
+    belief, _ = two_beliefs(0, 4, 2.0, 0.0)
+    assert (acceptance(belief, belief) == 1).all()
+    torch.testing.assert_close(residual(belief, belief), belief.exp())
+
+
+def test_certain_wants_the_likeliest_symbol_and_enough_of_it() -> None:
+    conditional = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.5, 0.5]]).log()
+    draft = torch.tensor([0, 1, 0, 1])
+    assert certain(conditional, draft, 0.8).tolist() == [True, False, False, False]
+    assert certain(conditional, draft, 0.0).tolist() == [True, False, True, False]  # the first of equals is the likeliest
+
+
+def test_plain_writes_what_was_chosen_and_evaluates_nothing() -> None:
+    tokens, chosen = torch.tensor([[2, 2, 0]]), torch.tensor([[True, False, False]])
+    turn = Turn(Incoherent(3, 2, 0, 1.0)(tokens), Incoherent(3, 2, 0, 1.0), Streams(0, torch.arange(1)), {})
+    selection = TopK(1)(turn)
+    commit = plain(tokens, Selection(chosen, selection.order, selection.waiting), torch.tensor([[1, 1, 1]]))
+    assert commit.tokens.tolist() == [[1, 2, 0]]
+    assert commit.called.tolist() == commit.evaluated.tolist() == [0]
+    assert commit.prediction is None
+
+
+@many(60)
+@given(recipes(), st.integers(1, 4), st.sampled_from([None, 0.0, 0.6, 0.999]))
+def test_verification_is_the_plain_loop_over_the_members(recipe: Recipe, k: int, sure: float | None) -> None:
+    model, tokens = recipe.incoherent()
+    tokens = tokens[(tokens == recipe.size).any(1)]
+    if not len(tokens):
+        return
+    streams, meter = Streams(recipe.seed, torch.arange(len(tokens))), Counting(model)
+    prediction = model(tokens)
+    selection = TopK(k)(Turn(prediction, model, streams, {}))
+    draft = likeliest(prediction.log_probs) if sure is not None else draw(prediction.log_probs, streams)
+    commit = verified(meter, prediction, selection, draft, streams, sure)
+    coins = streams.uniform("accept", tokens.shape[1])
+    ready = dict(zip(commit.ready.tolist(), range(len(commit.ready)), strict=True))
+    for row in range(len(tokens)):
+        order = selection.order[row].tolist()
+        members = [order.index(n) for n in range(int(selection.chosen[row].sum()))]
+        canvas, redrawn = tokens[row].clone(), False
+        for n, i in enumerate(members):
+            if n:
+                p, q = model(canvas[None]).log_probs[0, i], prediction.log_probs[row, i]
+                x = int(draft[row, i])
+                if sure is not None and not (int(p.argmax()) == x and float(p[x].exp()) >= sure):
+                    break
+                if sure is None and not coins[row, i] < (p[x] - q[x]).exp().clamp_max(1):
+                    left = (p.exp() - q.exp()).clamp_min(0)
+                    canvas[i] = draw(left.log()[None, None], streams.rows(torch.tensor([row])), "residual")[0, 0]
+                    redrawn = True
+                    break
+            canvas[i] = draft[row, i]
+        assert torch.equal(commit.tokens[row], canvas)
+        assert torch.equal(commit.committed[row], canvas != tokens[row])
+        unfinished = bool((canvas == recipe.size).any())
+        assert (row in ready) == (unfinished and not redrawn) or not unfinished
+        if row in ready and unfinished:  # the next prediction is the one of the new canvas
+            assert torch.equal(commit.prediction.tokens[ready[row]], canvas)
+        completes = len(members) == int((tokens[row] == recipe.size).sum())
+        assert commit.evaluated[row] == len(members) - completes
+        assert commit.called[row] == (len(members) - completes > 0)
+    assert meter.calls <= 1
+    assert meter.rows == int(commit.evaluated.sum())
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_verified_one_by_one_costs_what_plain_does(greedy: bool) -> None:
+    model = Incoherent(6, 3, 0, 2.0)
+    tokens = torch.where(torch.arange(6) < torch.arange(1, 7)[:, None], 3, 0)
+    one, other = (decode(model, tokens, Sequential(), Sampling(1, greedy=greedy, verify=verify)) for verify in (False, True))
+    assert torch.equal(one.tokens, other.tokens)
+    assert one.passes.tolist() == other.passes.tolist() == [1, 2, 3, 4, 5, 6]
+    assert one.rows.tolist() == other.rows.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("accept", [0.0, 0.5, 1.0])
+def test_greedy_verification_loses_no_pass(accept: float) -> None:
+    model, unknown = Incoherent(6, 3, 0, 2.0), torch.full((20, 6), 3)
+    tokens = unknown.clone()
+    tokens[:, 0] = torch.arange(20) % 3
+    out = decode(model, tokens, TopK(6), Sampling(greedy=True, verify=True, accept=accept), keep_steps=True)
+    commits = torch.zeros(20, dtype=torch.long)
+    for step in out.steps:
+        commits[step.rows] += 1
+    assert (out.passes <= commits + 1).all()  # one for the first prediction, then one a round
+    assert (out.passes <= 6).all()
+    sequential = decode(model, tokens, Sequential(), Sampling(greedy=True))
+    assert (out.passes <= sequential.passes).all()
