@@ -38,6 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     decode.add_argument("--greedy", action="store_true", help="take the likeliest symbols")
     decode.add_argument("--accept", type=float, default=0.999, help="with --greedy --verify: how sure the conditional must be of a draft")
     decode.add_argument("--batch", type=int, default=256, help="canvases decoded at once; no result depends on it")
+    decode.add_argument("--anyway", action="store_true", help="fill canvases that are known to have no completion")
     decode.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     decode.add_argument("--json", action="store_true", help="one JSON document on standard output")
     decode.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")

@@ -70,7 +70,13 @@ def mi(options: argparse.Namespace) -> None:
 def _checked_canvases(model: Model, options: argparse.Namespace) -> Iterator[tuple[int, str, torch.Tensor]]:
     for number, (name, text) in enumerate(canvas_lines(options.canvas)):
         try:
-            yield number, text, api.tokenise(model, text, name)
+            tokens = api.tokenise(model, text, name)
+            found = model.search(tokens) if model.search is not None else None
+            if found is not None and not found[0] and not options.anyway:
+                raise PairmiError(f"{name}: {found[1]}; --anyway fills it all the same")
+            if found is not None:
+                print(f"pairmi decode: {name}: {found[1]}", file=sys.stderr)
+            yield number, text, tokens
         except PairmiError as error:
             if not options.skip_invalid:
                 raise

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ class Model:
     graph: Float[Tensor, "L L"] | None = None  # the structure that a domain expert would expect, for the control `mi=structural`
     conflict: Callable[[Tensor], str | None] | None = None
     place: Callable[[int], str] = str  # what people call a position
+    search: Callable[[Tensor], tuple[bool, str] | None] | None = None  # can it be completed, and what to say of it; None = nothing to say
 
     @property
     def vocab(self) -> Vocab:
@@ -80,7 +82,17 @@ def load(name: str, *, attention: bool = False, device: str = "cpu") -> Model:
     transformer = load_transformer(file, attention)
     is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
     backbone = transformer.to(device).eval()
-    return Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name) if is_sudoku else Model(backbone, name)
+    return Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
+
+
+def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:
+    """What a solver, where its extra is installed, says of a puzzle that has not just one solution."""
+    if find_spec("numba") is None:
+        return None
+    from pairmi.tasks.sudoku.checking import Verdict, status
+
+    found = status(canvas)
+    return None if found.unique else (found.verdict is Verdict.SEVERAL, found.message)
 
 
 def load_transformer(file: Path, attention: bool = False) -> Transformer:

@@ -92,7 +92,7 @@ def _ends(world: Tabular, tokens: Tokens) -> tuple[Bool[Tensor, " F"], Int[Tenso
     return alive, fits[alive].long().argmax(1)
 
 
-def _completions(world: Tabular, tokens: Tokens, chosen: Bool[Tensor, "B L"]) -> tuple[Tokens, Int[Tensor, " C"]]:
+def _completions(world: Tabular, tokens: Tokens, chosen: Bool[Tensor, "B L"]) -> tuple[Int[Tensor, "C L"], Int[Tensor, " C"]]:
     """Every way to fill the chosen positions of each context that some sequence of the support allows, and its context."""
     parent, member = torch.nonzero(world.consistent(tokens), as_tuple=True)
     filled = torch.where(chosen[parent], world.support[member], tokens[parent])

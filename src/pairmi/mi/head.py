@@ -20,7 +20,7 @@ class LowRankConfig:
     symbols: int
     layers: int = 1  # how many layers of the backbone are reported side by side
     length: int = 0  # of a backbone that takes one length only: positions then have an embedding; 0 = any length
-    inner: int = 128
+    inner: int = 64
     forms: int = 16
     rank: int = 8
     mixer: int = 16
@@ -82,7 +82,7 @@ class LowRankHead(nn.Module):
         batch, length = prediction.tokens.shape
         blocks = []
         for row, where in enumerate(open_positions(prediction.masked)):
-            block = self._pairs(inputs[row, where], caps[row, where], where)
+            block = self._pairs(inputs[row].index_select(0, where), caps[row].index_select(0, where), where)
             blocks.append(spread(block, where, length))
         return torch.stack(blocks) if blocks else inputs.new_zeros(batch, length, length)
 
@@ -99,7 +99,7 @@ class LowRankHead(nn.Module):
         count, config = len(where), self.config
         inner = self.inner(inputs)
         if self.position is not None:
-            inner = inner + self.position[where]
+            inner = inner + self.position.index_select(0, where)
         u = self.project(functional.gelu(inner)).view(count, config.forms, config.rank)
         forms = torch.bmm((u * self.signs).transpose(0, 1), u.permute(1, 2, 0))
         low, high = torch.minimum(caps[:, None], caps), torch.maximum(caps[:, None], caps)

@@ -1,0 +1,141 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.decoding import Sampling, decode
+from pairmi.mi.probe import Probe
+from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.selectors.eb import EB
+from pairmi.selectors.mi_guided import MIGuided
+from pairmi.selectors.top_k import TopK
+from pairmi.spec import ESTIMATES, Model, estimate, load, load_transformer, parameters, parse, rule
+from pairmi.tasks.tables import WORLDS
+from pairmi.types import Backbone, Objecting, PairmiError, Vocab
+from worlds import Incoherent
+
+MODEL = load("sudoku4")
+SHAPE = TransformerConfig("abc", "._", length=4, width=8, depth=1, heads=2)
+
+
+def test_a_specification_becomes_a_rule() -> None:
+    assert rule("eb", MODEL) == EB()
+    assert rule("eb:budget=2,by=margin", MODEL) == EB(2.0, "margin")
+    assert rule("top-k:k=3", MODEL) == TopK(3)
+    assert rule("mi-guided:mi=probe,form=kl,floor=0,budget=0.5,penalty=2", MODEL) == MIGuided(Probe("kl", 0.0), 0.5, 2.0)
+    assert rule("mi-guided:mi=random", MODEL) == MIGuided(RandomMI())
+
+
+def test_estimates_by_name() -> None:
+    kinds = [type(estimate(name, MODEL)) for name in ESTIMATES]
+    assert kinds == [Probe, Shuffled, RandomMI, Structural, Attended]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_parameters_are_those_of_the_rule_with_its_defaults(name: str) -> None:
+    spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters(name).items())
+    assert rule(spec, MODEL) == rule(name, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mi-gided", r"rule 'mi-gided' is unknown; did you mean 'mi-guided'\?"),
+        ("zzz", "rule 'zzz' is unknown; known: sequential, top-k, "),
+        ("", "rule '' is unknown; known: "),
+        ("eb:bugdet=1", r"rule 'eb:bugdet=1': eb has no parameter 'bugdet'; did you mean 'budget'\?"),
+        ("eb:mi=probe", "eb has no parameter 'mi'; known: budget, by"),
+        ("eb:budget=much", "rule 'eb:budget=much': budget must be a number, got 'much'"),
+        ("top-k:k=2.5", "rule 'top-k:k=2.5': k must be a whole number, got '2.5'"),
+        ("mi-bound:floor=low", "floor must be a number, got 'low'"),
+        ("eb:budget=1,budget=2", "rule 'eb:budget=1,budget=2': budget is given twice"),
+        ("eb:budget", "rule 'eb:budget': expected key=value after the colon, got 'budget'"),
+        ("eb:budget=", "expected key=value after the colon, got 'budget='"),
+        ("eb:budget=-1", r"EB\(budget=-1.0\): budget must be >= 0 nats"),
+        ("mi-guided:budget=nan", r"MIGuided\(budget=nan\): budget must be >= 0 nats"),
+        ("eb:by=luck", r"EB\(by='luck'\): by must be one of entropy, confidence, margin"),
+        ("mi-bound:mi=prob", r"mi=prob: unknown estimate; did you mean 'probe'\?"),
+        ("mi-bound:floor=-1", r"Probe\(floor=-1.0, batch_rows=256\): floor must be >= 0 nats"),
+    ],
+)
+def test_a_bad_specification_is_refused_in_one_line(spec: str, message: str, unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=f"^{message}" if message.startswith("rule") else message) as caught:
+        rule(spec, MODEL)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_form_is_refused(unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=r"^Probe\(form='mean'\): form must be joint, kl or entropy$"):
+        rule("mi-bound:form=mean", MODEL)
+
+
+def test_structure_needs_a_graph_and_attention_a_backbone_that_reports_it() -> None:
+    with pytest.raises(PairmiError, match="^mi=structural: no structure is known for model 'markov'; choose another mi$"):
+        rule("mi-bound:mi=structural", load("markov"))
+    with pytest.raises(PairmiError, match="^Attended: the backbone reports no attention"):
+        decode(MODEL, torch.full((1, 16), 4), rule("mi-bound:mi=attention", MODEL), Sampling())
+
+
+def test_parse_splits() -> None:
+    assert parse("a") == ("a", {})
+    assert parse("a:b=1,c=d=e") == ("a", {"b": "1", "c": "d=e"})
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_world_loads_as_a_backbone(name: str) -> None:
+    model = load(name)
+    assert isinstance(model, Backbone)
+    assert isinstance(model, Objecting)
+    assert model.name == name
+    assert not model(torch.full((1, model.length), model.vocab.size)).log_probs.requires_grad
+
+
+def test_positions_of_a_board_have_names() -> None:
+    assert MODEL.place(6) == "r2c3"
+    assert load("markov").place(6) == "6"
+
+
+def test_an_objection_comes_from_the_conflict_or_from_the_backbone() -> None:
+    taken = torch.tensor([0, 0] + [4] * 14)
+    assert MODEL.objection(taken) == "no sequence of this world fits the given positions"
+    assert Model(MODEL.backbone, conflict=lambda canvas: "no").objection(taken) == "no"
+    assert Model(Incoherent(3, 2, 0, 1.0)).objection(torch.zeros(3).long()) is None
+
+
+def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(PairmiError, match=r"^load: no model or file 'sudoku5'; did you mean 'sudoku(4)?'\?$"):
+        load("sudoku5")
+
+
+def written(folder: Path, about: dict[str, object], **changed: torch.Tensor) -> Path:
+    save_tensors(folder / "m.safetensors", Transformer(SHAPE).state_dict() | changed, about)
+    return folder / "m.safetensors"
+
+
+@pytest.mark.parametrize("about", [{"shape": vars(SHAPE)}, {"job": {"shape": vars(SHAPE)}}])
+def test_a_weights_file_loads_without_gradients(tmp_path: Path, about: dict[str, object]) -> None:
+    model = load(str(written(tmp_path, about)), attention=True)
+    prediction = model(torch.full((2, 4), 3))
+    assert model.vocab == Vocab(("a", "b", "c"), "._")
+    assert prediction.attention.shape == (2, 4, 4)
+    assert not any(parameter.requires_grad for parameter in model.backbone.parameters())
+    assert model.graph is None
+
+
+def test_a_model_of_81_digits_knows_the_board(tmp_path: Path) -> None:
+    shape = TransformerConfig(width=8, depth=1, heads=1)
+    save_tensors(tmp_path / "s.safetensors", Transformer(shape).state_dict(), {"shape": vars(shape)})
+    model = load(str(tmp_path / "s.safetensors"))
+    assert model.graph.sum() == 81 * 20
+    assert model.objection(torch.tensor([0, 0] + [9] * 79)) == "1 stands twice in row 1, at r1c1 and r1c2"
+    assert model.place(80) == "r9c9"
+
+
+def test_weights_that_are_no_transformer_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PairmiError, match=r"m.safetensors holds no transformer \(no 'shape' in its description\)$"):
+        load_transformer(written(tmp_path, {"steps": 3}))
+    with pytest.raises(PairmiError, match="m.safetensors do not fit its own description; fetch or train it again$"):
+        load_transformer(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8)))
