@@ -12,7 +12,7 @@ from pairmi import decoding
 from pairmi.counting import Counting
 from pairmi.mi.probe import Form, Probe
 from pairmi.spec import Model, rule
-from pairmi.types import Backbone, Decoded, Objecting, PairmiError, Reason, Selector, Step
+from pairmi.types import Backbone, Decoded, Objecting, PairmiError, Reason, Selector, Step, Tokens
 
 Canvas = str | Int[Tensor, " L"]
 
@@ -112,25 +112,37 @@ def mutual_information(
     `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position.
     """
     canvases, single = _many(model, canvas)
-    probe, results = Probe(form, floor, batch_size), list[MI]()
-    for tokens in canvases:
-        meter = Counting(model, batch_size)
-        prediction = meter(tokens[None])
-        probed = probe.measure(prediction, meter)
-        pairs = max(1, int(prediction.masked.sum()) * (int(prediction.masked.sum()) - 1))
-        asymmetry = float((probed.directed - probed.directed.transpose(1, 2)).abs().sum()) / pairs
-        results.append(
-            MI(
-                probed.matrix[0].clamp_min(0),
-                probed.bound[0],
-                probed.entropies[0],
-                probed.conditional_entropies[0],
-                asymmetry,
-                float(probed.inconsistency.sum()) / pairs,
-                meter.rows,
-            )
+    probe, results = Probe(form, floor, batch_size), dict[int, MI]()
+    for bucket in _buckets(canvases):
+        together = max(1, min(batch_size, 4_000_000 // len(canvases[int(bucket[0])]) ** 2))  # bounds the memory of the pair matrices
+        for part in bucket.split(together):
+            found = _probed(model, torch.stack([canvases[n] for n in part.tolist()]), probe)
+            results |= dict(zip(part.tolist(), found, strict=True))
+    ordered = [results[n] for n in range(len(canvases))]
+    return ordered[0] if single else ordered
+
+
+def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
+    """One result for each row of a batch."""
+    meter = Counting(model, probe.batch_rows)
+    prediction = meter(tokens)
+    probed = probe.measure(prediction, meter)
+    unknown = prediction.masked.sum(1)
+    pairs = (unknown * (unknown - 1)).clamp_min(1)
+    asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
+    inconsistency = probed.inconsistency.sum((1, 2)) / pairs
+    return [
+        MI(
+            probed.matrix[n].clamp_min(0),
+            probed.bound[n],
+            probed.entropies[n],
+            probed.conditional_entropies[n],
+            float(asymmetry[n]),
+            float(inconsistency[n]),
+            int(probed.rows[n]) + 1,
         )
-    return results[0] if single else results
+        for n in range(len(tokens))
+    ]
 
 
 @overload
