@@ -62,7 +62,7 @@ def test_lengths_may_differ() -> None:
 
 
 def test_steps_tell_what_was_filled_and_why_the_others_waited() -> None:
-    out = pairmi.decode(SUDOKU, "." * 16, "mi-guided:budget=1.5")
+    out = pairmi.decode(SUDOKU, "." * 16, "independent-set")
     assert out.passes == len(out.steps)
     assert sorted(i for step in out.steps for i in step.filled) == list(range(16))
     first = out.steps[0]
@@ -139,6 +139,7 @@ def test_the_strongest_pairs() -> None:
         ("11" + "." * 14, "canvas: contradiction: no sequence of this world fits the given positions"),
         ([], "canvases: expected at least one, got none"),
         (["." * 16, "12"], "canvas 1: expected 16 positions, got 2"),
+        (["." * 16, "x2"], r"canvas 1: 'x' at position 0 is not in the alphabet \(1234; unknown: . _\)"),
         (torch.full((0, 16), 4), "canvases: expected at least one, got none"),
         (torch.full((16,), 4.0), r"canvas: expected a string or a vector of token ids, got \[16\] of torch.float32"),
         (torch.full((1, 1, 16), 4), r"canvas 0: expected a string or a vector of token ids, got \[1, 16\] of torch.int64"),
@@ -153,7 +154,7 @@ def test_a_bad_canvas_is_refused_in_one_line(canvas: object, message: str, unche
 
 
 def test_an_empty_canvas_of_a_backbone_of_any_length() -> None:
-    with pytest.raises(PairmiError, match="^canvas: empty; expected at least one positions$"):
+    with pytest.raises(PairmiError, match=r"^canvas: empty; expected at least one positions$"):
         pairmi.decode(AnyLength(), "")
 
 

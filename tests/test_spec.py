@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.selectors.top_k import TopK
-from pairmi.spec import ESTIMATES, Model, estimate, load, load_transformer, parameters, parse, rule
+from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_transformer, parameters, parse, rule
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Objecting, PairmiError, Vocab
 from worlds import Incoherent
@@ -30,8 +31,24 @@ def test_a_specification_becomes_a_rule() -> None:
 
 
 def test_estimates_by_name() -> None:
-    kinds = [type(estimate(name, MODEL)) for name in ESTIMATES]
-    assert kinds == [Probe, Shuffled, RandomMI, Structural, Attended]
+    model = replace(MODEL, head=RandomMI())  # stands in for a learned one
+    kinds = {name: type(estimate(name, model)) for name in ESTIMATES}
+    assert kinds == {
+        "probe": Probe, "head": RandomMI, "shuffled": Shuffled, "random": RandomMI, "structural": Structural, "attention": Attended,
+    }  # fmt: skip
+    assert estimate("shuffled", model) == Shuffled(RandomMI())
+    assert estimate("shuffled", MODEL) == Shuffled(Probe())
+
+
+def test_a_model_without_a_head_says_so() -> None:
+    with pytest.raises(PairmiError, match=r"^mi=head: model 'sudoku4' has no head; load\(..., head=FILE\), or choose another mi$"):
+        rule("mi-bound:mi=head", MODEL)
+
+
+def test_only_weights_have_a_fingerprint() -> None:
+    with pytest.raises(PairmiError, match=r"^Tabular: has no weights; heads and labels are for trained backbones$"):
+        identify(MODEL)
+    assert identify(Model(Transformer(SHAPE))) != identify(Transformer(SHAPE))  # two random starts
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -73,9 +90,9 @@ def test_an_unknown_form_is_refused(unchecked: None) -> None:
 
 
 def test_structure_needs_a_graph_and_attention_a_backbone_that_reports_it() -> None:
-    with pytest.raises(PairmiError, match="^mi=structural: no structure is known for model 'markov'; choose another mi$"):
+    with pytest.raises(PairmiError, match=r"^mi=structural: no structure is known for model 'markov'; choose another mi$"):
         rule("mi-bound:mi=structural", load("markov"))
-    with pytest.raises(PairmiError, match="^Attended: the backbone reports no attention"):
+    with pytest.raises(PairmiError, match=r"^Attended: the backbone reports no attention"):
         decode(MODEL, torch.full((1, 16), 4), rule("mi-bound:mi=attention", MODEL), Sampling())
 
 
@@ -137,5 +154,5 @@ def test_a_model_of_81_digits_knows_the_board(tmp_path: Path) -> None:
 def test_weights_that_are_no_transformer_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PairmiError, match=r"m.safetensors holds no transformer \(no 'shape' in its description\)$"):
         load_transformer(written(tmp_path, {"steps": 3}))
-    with pytest.raises(PairmiError, match="m.safetensors do not fit its own description; fetch or train it again$"):
+    with pytest.raises(PairmiError, match=r"m.safetensors do not fit its own description; fetch or train it again$"):
         load_transformer(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8)))

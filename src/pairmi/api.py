@@ -10,8 +10,10 @@ from torch import Tensor
 
 from pairmi import decoding
 from pairmi.counting import Counting
+from pairmi.draw import Streams
+from pairmi.info import entropy
 from pairmi.mi.probe import Form, Probe
-from pairmi.spec import Model, rule
+from pairmi.spec import Model, rule, with_head
 from pairmi.types import Backbone, Decoded, Objecting, PairmiError, Reason, Selector, Step, Tokens
 
 Canvas = str | Int[Tensor, " L"]
@@ -19,14 +21,14 @@ Canvas = str | Int[Tensor, " L"]
 
 @dataclass(frozen=True)
 class MI:
-    """Pairwise mutual information of one canvas, in nats."""
+    """Pairwise mutual information of one canvas, in nats: probed, or estimated by a head."""
 
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
-    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed
+    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite for an estimate, which certifies nothing
     entropies: Float[Tensor, " L"]
-    conditional_entropies: Float[Tensor, "L L"]  # [i, j]: H(X_j | X_i, known)
-    asymmetry: float  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
-    inconsistency: float  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
+    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for an estimate
+    asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
+    inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
 
     def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
@@ -59,7 +61,7 @@ class Pass:
 
 def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tensor, " L"]:
     """One canvas as tokens, checked: right length, known symbols, something to fill, no contradiction."""
-    tokens = model.vocab.encode(canvas.strip()) if isinstance(canvas, str) else canvas
+    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else canvas
     if tokens.ndim != 1 or tokens.is_floating_point():
         raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
     if not len(tokens):
@@ -95,31 +97,53 @@ def _buckets(canvases: Sequence[Tensor]) -> list[Int[Tensor, " N"]]:
 
 
 @overload
-def mutual_information(model: Backbone, canvas: str, *, form: Form = ..., floor: float = ..., batch_size: int = ...) -> MI: ...
+def mutual_information(
+    model: Backbone, canvas: str, *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
+) -> MI: ...
 @overload
 def mutual_information(
-    model: Backbone, canvas: list[Canvas], *, form: Form = ..., floor: float = ..., batch_size: int = ...
+    model: Backbone, canvas: list[Canvas], *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
 ) -> list[MI]: ...
 @overload
 def mutual_information(
-    model: Backbone, canvas: Tensor, *, form: Form = ..., floor: float = ..., batch_size: int = ...
+    model: Backbone, canvas: Tensor, *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
 ) -> MI | list[MI]: ...
 def mutual_information(
-    model: Backbone, canvas: str | list[Canvas] | Tensor, *, form: Form = "joint", floor: float = 0.01, batch_size: int = 256
+    model: Backbone,
+    canvas: str | list[Canvas] | Tensor,
+    *,
+    form: Form = "joint",
+    floor: float = 0.01,
+    batch_size: int = 256,
+    head: str | None = None,
 ) -> MI | list[MI]:
     """Pairwise mutual information between the unknown positions, by probing the model; one canvas or a list of them.
 
-    `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position.
+    `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
+    (the name of an embedded model, or a file) it is estimated from one pass instead.
     """
     canvases, single = _many(model, canvas)
+    guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
     probe, results = Probe(form, floor, batch_size), dict[int, MI]()
     for bucket in _buckets(canvases):
         together = max(1, min(batch_size, 4_000_000 // len(canvases[int(bucket[0])]) ** 2))  # bounds the memory of the pair matrices
         for part in bucket.split(together):
-            found = _probed(model, torch.stack([canvases[n] for n in part.tolist()]), probe)
+            tokens = torch.stack([canvases[n] for n in part.tolist()])
+            found = _probed(model, tokens, probe) if guided is None else estimated(guided, tokens)
             results |= dict(zip(part.tolist(), found, strict=True))
     ordered = [results[n] for n in range(len(canvases))]
     return ordered[0] if single else ordered
+
+
+def estimated(model: Model, tokens: Tokens) -> list[MI]:
+    """What the model's head says of each row of a batch."""
+    if model.head is None:
+        raise PairmiError(f"model {model.name!r} has no head; load(..., head=FILE), or probe it")
+    prediction = model(tokens)
+    matrices = model.head(prediction, model, Streams(0, torch.arange(len(tokens))))
+    entropies = torch.where(prediction.masked, entropy(prediction.log_probs), 0)
+    none = torch.full_like(matrices, torch.inf)
+    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1) for n in range(len(tokens))]
 
 
 def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:

@@ -19,6 +19,8 @@ def build_parser() -> argparse.ArgumentParser:
     mi = command("mi", "pairwise mutual information between the unknown positions of canvases")
     mi.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
     mi.add_argument("--canvas", required=True, help=CANVAS)
+    mi.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
+    mi.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     mi.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
     mi.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
     mi.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
@@ -24,7 +26,13 @@ from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
 
 EMBEDDED = ("sudoku",)  # models whose weights are in the package
-ESTIMATES = ("probe", "shuffled", "random", "structural", "attention")
+ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
+
+Head = LowRankHead | PairMLPHead
+HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
+    "low-rank": (LowRankHead, LowRankConfig),
+    "pair-mlp": (PairMLPHead, PairMLPConfig),
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Model:
     conflict: Callable[[Tensor], str | None] | None = None
     place: Callable[[int], str] = str  # what people call a position
     search: Callable[[Tensor], tuple[bool, str] | None] | None = None  # can it be completed, and what to say of it; None = nothing to say
+    head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
 
     @property
     def vocab(self) -> Vocab:
@@ -67,22 +76,61 @@ def _closest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
-def load(name: str, *, attention: bool = False, device: str = "cpu") -> Model:
+def load(name: str, *, attention: bool = False, device: str = "cpu", head: str | None = None) -> Model:
     """A model by its name: embedded weights, an exact world, or a safetensors file that pairmi wrote.
 
-    `attention` makes a transformer report its attention weights, which the control `mi=attention` needs.
+    `attention` makes a transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned
+    estimate behind `mi=head`: the name of an embedded model or a file; an embedded model brings its own.
     """
     if name in WORLDS:
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols)
-        return Model(table, name, sudoku.peers(2), place=partial(sudoku.cell_name, side=4)) if name == "sudoku4" else Model(table, name)
-    file = Path(str(files("pairmi") / "weights" / f"{name}.safetensors")) if name in EMBEDDED else Path(name)
+        model = Model(table, name, sudoku.peers(2), place=partial(sudoku.cell_name, side=4)) if name == "sudoku4" else Model(table, name)
+        return model if head is None else with_head(model, head)
+    file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
         raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS))}")
     transformer = load_transformer(file, attention)
     is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
     backbone = transformer.to(device).eval()
-    return Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
+    model = Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
+    own = name if name in EMBEDDED and _weights(f"{name}-head").is_file() else None
+    return model if head is None and own is None else with_head(model, head or cast(str, own))
+
+
+def _weights(name: str) -> Path:
+    """Where the package keeps weights."""
+    return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
+
+
+def identify(model: Backbone) -> str:
+    """The fingerprint of a backbone's weights, by which heads and labels know it."""
+    backbone = model.backbone if isinstance(model, Model) else model
+    if not isinstance(backbone, nn.Module):
+        raise PairmiError(f"{type(backbone).__name__}: has no weights; heads and labels are for trained backbones")
+    return fingerprint(backbone.state_dict())
+
+
+def with_head(model: Model, name: str) -> Model:
+    """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
+    file = _weights(f"{name}-head") if name in EMBEDDED else Path(name)
+    tensors, about = load_tensors(file)
+    if about.get("kind") != "head" or about.get("head") not in HEADS:
+        raise PairmiError(
+            f"head: {file} holds no head (its description says kind={about.get('kind')!r}); train one with 'pairmi train head'"
+        )
+    if about["backbone"] != identify(model):
+        raise PairmiError(
+            f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
+            "load the backbone that it was trained on, or train a head for this one"
+        )
+    kind, config = HEADS[about["head"]]
+    head: Any = kind(config(**about["config"]))  # type: ignore[arg-type]
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != {n: tuple(t.shape) for n, t in head.state_dict().items()}:
+        raise PairmiError(f"head: the tensors in {file} do not fit its own description; fetch or train it again")
+    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    backbone = cast(Transformer, model.backbone)
+    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.requires_grad_(False).eval().to(backbone.position.device))
 
 
 def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:
@@ -117,9 +165,12 @@ def estimate(name: str, model: Model, form: Form = "joint", floor: float = 0.01)
     probe = Probe(form, floor)
     if name == "structural" and model.graph is None:
         raise PairmiError(f"mi=structural: no structure is known for model {model.name!r}; choose another mi")
+    if name == "head" and model.head is None:
+        raise PairmiError(f"mi=head: model {model.name!r} has no head; load(..., head=FILE), or choose another mi")
     known: dict[str, Callable[[], PairwiseMI]] = {
         "probe": lambda: probe,
-        "shuffled": lambda: Shuffled(probe),
+        "head": lambda: cast(PairwiseMI, model.head),
+        "shuffled": lambda: Shuffled(model.head or probe),
         "random": RandomMI,
         "structural": lambda: Structural(cast(Tensor, model.graph)),
         "attention": Attended,
@@ -146,7 +197,7 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 def rule(text: str, model: Model) -> Selector:
     """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
 
-    Rules that look at pairs take `mi`, and `form` and `floor` for the probe.
+    Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe.
     """
     name, options = parse(text)
     if name not in CATALOGUE:
@@ -154,8 +205,9 @@ def rule(text: str, model: Model) -> Selector:
     kinds = parameters(name)
     values: dict[str, Any] = {}
     if "mi" in kinds:
+        default = "head" if model.head is not None and not {"form", "floor"} & options.keys() else "probe"
         probing = {"form": options.pop("form", "joint"), "floor": _number(text, "floor", options.pop("floor", "0.01"), float)}
-        values["mi"] = estimate(options.pop("mi", "probe"), model, **probing)
+        values["mi"] = estimate(options.pop("mi", default), model, **probing)
     for key, value in options.items():
         if key not in kinds:
             raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, kinds)}")

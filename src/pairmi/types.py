@@ -38,14 +38,14 @@ class Vocab:
         """The number of data symbols V, which is also the id of the mask."""
         return len(self.symbols)
 
-    def encode(self, text: str) -> Int[Tensor, " L"]:
-        """The token ids of one canvas."""
+    def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
+        """The token ids of one canvas; `name` is what a message calls it."""
         ids = {symbol: i for i, symbol in enumerate(self.symbols)} | dict.fromkeys(self.blanks, self.size)
         for place, letter in enumerate(text):
             if letter not in ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
-                    f"canvas: {letter!r} at position {place} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
+                    f"{name}: {letter!r} at position {place} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
                 )
         return torch.tensor([ids[letter] for letter in text], dtype=torch.long)
 

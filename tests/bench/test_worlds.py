@@ -52,5 +52,10 @@ def test_lossless_keeps_the_quickest_of_each_rule_that_loses_nothing() -> None:
     def record(rule: str, kl: float, passes: float) -> dict[str, object]:
         return {"world": "xor", "rule": rule, "verified": False, "kl": kl, "passes": passes}
 
-    records = [record("eb:budget=0", 0.0, 3.0), record("eb:budget=1", 1e-10, 2.0), record("eb:budget=2", 0.1, 1.0), record("top-k", 0.2, 1.0)]
+    records = [
+        record("eb:budget=0", 0.0, 3.0),
+        record("eb:budget=1", 1e-10, 2.0),
+        record("eb:budget=2", 0.1, 1.0),
+        record("top-k", 0.2, 1.0),
+    ]
     assert lossless([*records, record("sequential", 0.0, 1.5)]) == [record("sequential", 0.0, 1.5), record("eb:budget=1", 1e-10, 2.0)]

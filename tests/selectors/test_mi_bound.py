@@ -73,5 +73,7 @@ def test_refuses_negative_parameters(name: str) -> None:
 
 
 def test_refuses_an_unknown_order(unchecked: None) -> None:
-    with pytest.raises(PairmiError, match=r"^MIBound\(order='luck'\): order must be one of entropy, information, certain-information, uncertainty$"):
+    with pytest.raises(
+        PairmiError, match=r"^MIBound\(order='luck'\): order must be one of entropy, information, certain-information, uncertainty$"
+    ):
         MIBound(Given(torch.zeros(1, 1, 1)), order="luck")

@@ -79,12 +79,11 @@ class LowRankHead(nn.Module):
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
         caps, inputs = capacities(prediction.log_probs), self._inputs(prediction)
-        batch, length = prediction.tokens.shape
-        blocks = []
+        length, blocks = prediction.tokens.shape[1], []
         for row, where in enumerate(open_positions(prediction.masked)):
             block = self._pairs(inputs[row].index_select(0, where), caps[row].index_select(0, where), where)
             blocks.append(spread(block, where, length))
-        return torch.stack(blocks) if blocks else inputs.new_zeros(batch, length, length)
+        return torch.stack(blocks) if blocks else inputs.new_zeros(0, length, length)
 
     def _inputs(self, prediction: Prediction) -> Float[Tensor, "B L E"]:
         """What is known of each position."""

@@ -1,7 +1,7 @@
 """The symmetries of Sudoku: relabelled digits, permuted bands, stacks, rows and columns, transposition."""
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -25,3 +25,9 @@ def transform(grids: Int[Tensor, "N 81"], source: Int[Tensor, "N 81"], digits: I
     """Apply one symmetry to each grid; empty cells (9) stay empty."""
     labels = torch.cat([digits, torch.full_like(digits[:, :1], 9)], dim=1)
     return labels.gather(1, grids.gather(1, source))
+
+
+def transform_pairs(matrices: Float[Tensor, "N 81 81"], source: Int[Tensor, "N 81"]) -> Float[Tensor, "N 81 81"]:
+    """The same symmetries for what belongs to pairs of cells."""
+    rows = matrices.gather(1, source[:, :, None].expand_as(matrices))
+    return rows.gather(2, source[:, None, :].expand_as(matrices))

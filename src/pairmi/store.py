@@ -1,0 +1,171 @@
+"""Labelled states in parquet shards, each written whole or not at all, with what they were made by inside."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.backbones.checkpoint import write_whole
+from pairmi.types import PairMatrix, PairmiError
+
+Split = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """States with the mutual information that was measured in them, in nats."""
+
+    tokens: Int[Tensor, "S L"]
+    mi: Float[Tensor, "S T"]  # the upper triangle, row by row
+    entropies: Float[Tensor, "S L"]
+    bound: Float[Tensor, " S"]  # the certificate: no entry is further than this from the full probe
+    asymmetry: Float[Tensor, " S"]  # the mean of |I_ij - I_ji| over the masked pairs
+    inconsistency: Float[Tensor, " S"]  # the mean of KL(mixture of conditionals || marginal)
+    rows: Int[Tensor, " S"]  # sequences evaluated, the base pass included
+    masked: Int[Tensor, " S"]  # how many positions are unknown
+    source: tuple[str, ...]  # uniform, solving, generating
+    rule: tuple[str, ...]  # whose trajectory it was; empty = none's
+    grid: tuple[str, ...]  # which complete sequence it is a part of
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def pick(self, index: Int[Tensor, " N"]) -> "Labels":
+        """The same for some of the states."""
+        places = index.tolist()
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Labels(**{n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in places) for n, v in values.items()})
+
+    def split(self, name: Split) -> "Labels":
+        """Only one part; all states of one grid are in the same part."""
+        return self.pick(torch.tensor([n for n, grid in enumerate(self.grid) if part_of(grid) == name], dtype=torch.long))
+
+
+def part_of(grid: str) -> Split:
+    """One grid in ten is for the test, one in twenty for validation, by its hash."""
+    number = int(grid[:8], 16) % 20
+    return "test" if number < 2 else "validation" if number == 2 else "train"
+
+
+def triangle(matrices: PairMatrix) -> Float[Tensor, "B T"]:
+    """The part above the diagonal, row by row."""
+    upper = torch.triu_indices(matrices.shape[1], matrices.shape[1], 1)
+    return matrices[:, upper[0], upper[1]]
+
+
+def square(triangles: Float[Tensor, "B T"], length: int) -> PairMatrix:
+    """The symmetric matrices with these upper triangles and a zero diagonal."""
+    upper = torch.triu_indices(length, length, 1)
+    out = triangles.new_zeros(len(triangles), length, length)
+    out[:, upper[0], upper[1]] = triangles
+    return out + out.transpose(1, 2)
+
+
+def _arrow() -> tuple[ModuleType, ModuleType]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise PairmiError("labels: pyarrow is missing; pip install 'pairmi[labels]'") from error
+    return pyarrow, parquet
+
+
+def shard_file(folder: Path, shard: int) -> Path:
+    """Where a shard stands."""
+    return folder / f"{shard:06d}.parquet"
+
+
+def write_shard(file: Path, labels: Labels, about: Mapping[str, Any]) -> None:
+    """One file of states, whole or absent."""
+    pa, parquet = _arrow()
+
+    def column(value: Any, name: str) -> Any:
+        if not isinstance(value, Tensor):
+            return pa.array(value, pa.string())
+        kinds = {"tokens": np.uint8, "rows": np.int32, "masked": np.int16}
+        array = value.numpy().astype(kinds.get(name, np.float32))
+        flat = pa.array(array.reshape(-1))
+        return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+
+    columns = {field.name: column(getattr(labels, field.name), field.name) for field in fields(labels)}
+    table = pa.table(columns).replace_schema_metadata({"pairmi": json.dumps(about, sort_keys=True)})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd")
+    write_whole(file, sink.getvalue().to_pybytes())
+
+
+def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
+    """What `write_shard` wrote."""
+    pa, parquet = _arrow()
+    about = shard_about(file)
+    try:
+        table = parquet.read_table(file)
+    except (pa.ArrowException, OSError) as error:
+        raise PairmiError(f"labels: {file} is damaged ({error}); remove it and label again") from error
+
+    def value(name: str) -> Any:
+        column = table.column(name).combine_chunks()
+        if pa.types.is_string(column.type):
+            return tuple(column.to_pylist())
+        if not pa.types.is_fixed_size_list(column.type):
+            array = column.to_numpy(zero_copy_only=False)
+        else:
+            array = column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), column.type.list_size)
+        return torch.from_numpy(array.copy() if array.dtype == np.float32 else array.astype(np.int64))
+
+    return Labels(**{field.name: value(field.name) for field in fields(Labels)}), about
+
+
+def shard_about(file: Path) -> dict[str, Any]:
+    """What a shard says of itself, without reading its states."""
+    pa, parquet = _arrow()
+    try:
+        metadata = parquet.read_schema(file).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise PairmiError(f"labels: {file} is damaged or no parquet file ({error}); remove it and label again") from error
+    if b"pairmi" not in metadata:
+        raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
+    about: dict[str, Any] = json.loads(metadata[b"pairmi"])
+    return about
+
+
+def shards(folder: Path) -> list[Path]:
+    """The finished shards, in order."""
+    return sorted(file for file in folder.glob("*.parquet") if file.stem.isdigit())
+
+
+def check(folder: Path, settings: Mapping[str, Any]) -> set[int]:
+    """The numbers of the finished shards; refuses a store that was made by other weights or settings."""
+    for file in shards(folder):
+        theirs = shard_about(file)["settings"]
+        if theirs != json.loads(json.dumps(settings)):
+            names = ", ".join(name for name in sorted({*theirs, *settings}) if theirs.get(name) != settings.get(name))
+            raise PairmiError(f"labels: {file} was made by other weights or settings (different: {names}); choose another --out")
+    return {int(file.stem) for file in shards(folder)}
+
+
+def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str, Any]]:
+    """All shards, or the first that hold `limit` states, and the settings that they share."""
+    files = shards(folder)
+    if not files:
+        raise PairmiError(f"labels: no shards in {folder}; make some with 'pairmi labels --out {folder}'")
+    settings = shard_about(files[0])["settings"]
+    check(folder, settings)
+    needed = len(files) if limit is None else -(-limit // settings["shard"])
+    return _joined([read_shard(file)[0] for file in files[:needed]]), settings
+
+
+def _joined(parts: Sequence[Labels]) -> Labels:
+    """Several lots of states as one."""
+
+    def together(values: list[Any]) -> Any:
+        return torch.cat(values) if isinstance(values[0], Tensor) else tuple(item for value in values for item in value)
+
+    return Labels(**{field.name: together([getattr(part, field.name) for part in parts]) for field in fields(Labels)})

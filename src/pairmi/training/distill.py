@@ -1,0 +1,146 @@
+"""Fitting a head to labels: the backbone is frozen, only masked pairs count, every step is a function of (seed, step)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.transformer import Transformer
+from pairmi.counting import joined
+from pairmi.info import pairs
+from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.spec import Head, Model, identify
+from pairmi.store import Labels, square, triangle
+from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
+from pairmi.training.losses import LOSSES
+from pairmi.training.optimizer import MuonAdamW, Rates
+from pairmi.training.run import provenance
+from pairmi.types import PairmiError, Prediction, Tokens
+
+
+@dataclass(frozen=True)
+class DistillConfig:
+    """How a head is trained."""
+
+    seed: int = 0
+    batch: int = 64
+    loss: str = "mse"
+    augment: bool = False  # Sudoku's symmetries: as good as the backbone is equivariant, and every step needs a pass of the backbone
+    validation: int = 256  # states
+    rates: Rates = field(default_factory=lambda: Rates(adam=2e-3))
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise PairmiError(f"train head: unknown loss {self.loss!r}; known: {', '.join(LOSSES)}")
+        if self.batch < 1 or self.validation < 1:
+            raise PairmiError(f"train head: batch and validation must be >= 1, got {self.batch} and {self.validation}")
+
+
+def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int) -> Head:
+    """A fresh head for a backbone that reports these layers; `sizes` are those of the low-rank head."""
+    torch.manual_seed(seed)  # initialisation only; every later draw has its own generator
+    width = cast(Transformer, model.backbone).config.width
+    if kind == PairMLPHead.kind:
+        return PairMLPHead(PairMLPConfig(len(layers) * width))
+    if kind == LowRankHead.kind:
+        return LowRankHead(LowRankConfig(width, model.vocab.size, len(layers), model.length or 0, **sizes))
+    raise PairmiError(f"train head: unknown kind {kind!r}; known: {LowRankHead.kind}, {PairMLPHead.kind}")
+
+
+class Distill:
+    """The training job of a head. Without augmentation the backbone sees every state once, at the start (hidden states in float16)."""
+
+    def __init__(
+        self, model: Model, head: Head, layers: Sequence[int], labels: Labels, settings: Mapping[str, Any], config: DistillConfig
+    ) -> None:
+        if settings["backbone"] != identify(model):
+            raise PairmiError(
+                f"train head: the labels were made by weights {settings['backbone']}, but model {model.name!r} has {identify(model)}; "
+                "label again with this backbone, or choose the one that labelled"
+            )
+        self.backbone = cast(Transformer, model.backbone).reporting(layers)
+        self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
+        self.train, held_out = labels.split("train"), labels.split("validation")
+        self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
+        if not len(self.train) or not len(self.held_out):
+            raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
+        self.optimizer = MuonAdamW(dict(head.named_parameters()), {}, config.rates)
+        self.known = None if config.augment else self._predict(self.train.tokens, half=True)
+        self.held_out_prediction = self._predict(self.held_out.tokens)
+
+    def about(self) -> dict[str, Any]:
+        """Everything that the result depends on but the number of steps."""
+        return {
+            "head": self.head.kind,
+            "config": self.head.about(),
+            "layers": list(self.backbone.layers),
+            "backbone": self.settings["backbone"],
+            "labels": {**self.settings, "count": self.states},
+            "training": asdict(self.config),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights and the optimiser's state."""
+        weights = {f"model.{name}": tensor.data for name, tensor in self.head.named_parameters()}
+        return weights | {f"optimizer.{name}": tensor for name, tensor in self.optimizer.state.items()}
+
+    def advance(self, step: int, rate: float) -> float:
+        """One batch; its loss."""
+        index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
+        prediction, true = self._batch(index, step)
+        predicted = triangle(self.head.estimate(prediction))
+        loss = LOSSES[self.config.loss](predicted, true, triangle(pairs(prediction.masked)))
+        loss.backward()
+        self.optimizer.step(step, rate)
+        return float(loss.detach())
+
+    def evaluate(self) -> dict[str, float]:
+        """On validation grids: R^2 over all masked pairs, and the mean absolute error in nats."""
+        with torch.no_grad():
+            predicted = triangle(self.head.estimate(self.held_out_prediction).clamp_min(0))
+        within = triangle(pairs(self.held_out_prediction.masked))
+        error, true = (predicted - self.held_out.mi)[within].double(), self.held_out.mi[within].double()
+        unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
+        return {"r2": 1 - float(unexplained), "mae": float(error.abs().mean())}
+
+    def _batch(self, index: Int[Tensor, " B"], step: int) -> tuple[Prediction, Tensor]:
+        tokens, true = self.train.tokens[index], self.train.mi[index]
+        if self.known is not None:
+            known = self.known.rows(index)
+            return replace(known, hidden=known.hidden.float()), true
+        rng = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
+        source, digits = random_symmetries(len(index), rng)
+        moved = triangle(transform_pairs(square(true, tokens.shape[1]), source))
+        return self._predict(transform(tokens, source, digits)), moved
+
+    def _predict(self, tokens: Tokens, half: bool = False) -> Prediction:
+        pieces = []
+        with torch.no_grad():
+            for piece in tokens.split(64):
+                prediction = self.backbone(piece)
+                pieces.append(replace(prediction, hidden=prediction.hidden.half()) if half else prediction)
+        return joined(pieces)
+
+
+def batch_of(states: int, batch: int, step: int, seed: int) -> Int[Tensor, " B"]:
+    """Which states belong to a step: every state once in each round, in a new order."""
+    places = torch.arange(step * batch, (step + 1) * batch)
+    orders = {
+        int(n): torch.randperm(states, generator=torch.Generator().manual_seed(seed * 7_368_787 + int(n)))
+        for n in (places // states).unique()
+    }
+    return torch.stack([orders[int(place) // states][int(place) % states] for place in places])
+
+
+def export_head(checkpoint: Path, out: Path) -> None:
+    """The weights of a checkpoint alone, with what they come from and for which backbone they are."""
+    tensors, about = load_tensors(checkpoint)
+    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
+    described = {"kind": "head", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    save_tensors(out, weights, {**about["job"], **described})

@@ -1,0 +1,93 @@
+"""The map in the design, checked against the code itself."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pairmi
+
+ROOT = Path(pairmi.__file__).parent
+MODULES = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sorted(ROOT.rglob("*.py"))}
+LEVELS = {
+    0: {"types"},
+    1: {"info", "draw", "counting", "tempered"},
+    2: {"backbones", "mi", "selectors", "tasks", "commit"},
+    3: {"decoding", "spec"},
+    4: {"api", "bench", "training"},
+    5: {"cli", "commands", "web", "demo"},
+}
+LEVEL = {package: level for level, packages in LEVELS.items() for package in packages}
+SIDEWAYS = {("cli", "commands")}  # the parser calls what it parsed for
+CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 9) <= 3]
+
+
+def imports(file: Path) -> set[str]:
+    """The modules of pairmi that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "pairmi":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pairmi."):
+            found.add(node.module.removeprefix("pairmi."))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.removeprefix("pairmi.") for alias in node.names if alias.name.startswith("pairmi.")}
+        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{file}: relative import"
+    return found
+
+
+def functions(file: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]
+
+
+def test_every_module_has_its_level() -> None:
+    assert {name.split(".")[0] for name in MODULES} - {"__init__"} <= set(LEVEL)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "__init__"])
+def test_imports_only_point_down(name: str) -> None:
+    package = name.split(".")[0]
+    for imported in imports(MODULES[name]):
+        other = imported.split(".")[0]
+        down = LEVEL[other] < LEVEL[package]
+        assert down or other == package or (package, other) in SIDEWAYS, f"{name} imports {imported}"
+
+
+def test_types_import_nothing_of_ours() -> None:
+    assert imports(MODULES["types"]) == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("selectors.") and "catalogue" not in name])
+def test_a_rule_needs_the_nouns_and_pure_functions_only(name: str) -> None:
+    shared = {"types", "info", "draw", "selectors.ranking"}
+    assert imports(MODULES[name]) - shared <= ({"selectors.top_k"} if name == "selectors.sequential" else set())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_small_and_say_what_they_are(name: str) -> None:
+    text = MODULES[name].read_text()
+    assert len(text.splitlines()) <= 300
+    says = ast.get_docstring(ast.parse(text))
+    assert says is not None
+    assert "\n" not in says
+    assert says.endswith(".")
+    assert "from __future__ import annotations" not in text
+    assert name.split(".")[-1] not in {"utils", "helpers", "common", "misc", "base"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_fit_on_a_screen(name: str) -> None:
+    long = [node.name for node in functions(MODULES[name]) if node.end_lineno - node.lineno + 1 > 60]
+    assert [function for function in long if (name, function) != ("cli", "build_parser")] == []  # one line an option
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_the_core_prints_nothing_and_uses_no_global_randomness(name: str) -> None:
+    called = {ast.unparse(node.func) for node in ast.walk(ast.parse(MODULES[name].read_text())) if isinstance(node, ast.Call)}
+    assert not called & {"print", "input", "torch.manual_seed", "torch.load", "hasattr"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_error_is_swallowed(name: str) -> None:
+    handlers = [node for node in ast.walk(ast.parse(MODULES[name].read_text())) if isinstance(node, ast.ExceptHandler)]
+    assert all(handler.type is not None and ast.unparse(handler.type) not in ("Exception", "BaseException") for handler in handlers)

@@ -1,0 +1,234 @@
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairmi import commands
+from pairmi.cli import main
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import parameters
+
+EMPTY = "." * 16
+HALF = "1234" + "." * 12
+FULL = "1234341221434321"
+
+
+def strict(text: str) -> Any:
+    """One JSON document, without the infinities and NaN that Python would accept."""
+    assert text.endswith("\n")
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    out, error = capsys.readouterr()
+    assert error == ""
+    return out
+
+
+def decode(*arguments: str) -> tuple[str, ...]:
+    return ("decode", "--backbone", "sudoku4", *arguments)
+
+
+@pytest.mark.parametrize("form", ["joint", "kl", "entropy"])
+def test_mi_as_json(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    document = strict(done(capsys, "mi", "--backbone", "sudoku4", "--canvas", HALF, "--form", form, "--json", "--top", "3"))
+    (result,) = document["results"]
+    assert document["backbone"] == "sudoku4"
+    assert result["canvas"] == HALF
+    assert len(result["strongest"]) == 3
+    assert len(result["matrix"]) == len(result["bound"]) == 16
+    assert result["strongest"][0]["nats"] == pytest.approx(max(max(row) for row in result["matrix"]))
+
+
+def test_mi_for_people_with_a_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figure = tmp_path / "map.png"
+    out = done(capsys, "mi", "--backbone", "sudoku4", "--canvas", HALF, "--top", "2", "--figure", str(figure))
+    lines = out.splitlines()
+    assert lines[0] == HALF
+    assert "rows evaluated; every entry within" in lines[1]
+    assert len(lines) == 4
+    assert all(" - r" in line and line.endswith(" nats") for line in lines[2:])
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_decode_as_json_with_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    document = strict(done(capsys, *decode("--canvas", HALF, "--json", "--trace", "--seed", "3", "--rule", "eb:budget=0")))
+    assert {key: document[key] for key in ("backbone", "rule", "seed", "temperature")} == {
+        "backbone": "sudoku4", "rule": "eb:budget=0", "seed": 3, "temperature": 1.0,
+    }  # fmt: skip
+    (result,) = document["results"]
+    assert result["text"].startswith("1234")
+    assert len(result["steps"]) == result["passes"] == result["rows"]
+    assert set(result["steps"][0]) == {"filled", "waiting", "text"}
+    assert "steps" not in strict(done(capsys, *decode("--canvas", HALF, "--json")))["results"][0]
+
+
+def test_decode_for_people_with_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = done(capsys, *decode("--canvas", EMPTY, "--trace", "--greedy", "--verify", "--accept", "0.5")).splitlines()
+    text, passes, rows = lines[0].split("\t")
+    assert len(text) == 16
+    assert passes.endswith(" passes")
+    assert rows.endswith(" rows")
+    assert lines[1].startswith("  pass 1: r1c1=")
+    assert any(line.startswith("    r") and " waits: " in line for line in lines)
+
+
+@pytest.mark.parametrize("batch", ["1", "2", "256"])
+def test_decode_reads_standard_input_and_keeps_the_order(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, batch: str
+) -> None:
+    lines = [HALF, "# a comment", "", "11" + "." * 14, EMPTY, FULL, "." * 12 + "4321", "12", "short"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+    assert main(decode("--canvas", "-", "--skip-invalid", "--json", "--batch", batch)) == 0
+    out, error = capsys.readouterr()
+    document = strict(out)
+    assert [result["canvas"] for result in document["results"]] == [HALF, EMPTY, "." * 12 + "4321"]
+    # a canvas draws from the stream of its place in the input, whatever was skipped, whatever the batch
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([HALF, HALF, EMPTY])))
+    assert strict(done(capsys, *decode("--canvas", "-", "--json")))["results"][2]["text"] == document["results"][1]["text"]
+    assert error.splitlines() == [
+        "pairmi decode: skipped standard input, line 4: contradiction: no sequence of this world fits the given positions",
+        "pairmi decode: skipped standard input, line 6: every position is given, nothing is unknown; mark unknown positions with '.'",
+        "pairmi decode: skipped standard input, line 8: expected 16 positions, got 2",
+        "pairmi decode: skipped standard input, line 9: 's' at position 0 is not in the alphabet (1234; unknown: . _)",
+    ]
+
+
+def test_decode_of_nothing_valid_is_still_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(decode("--canvas", "12", "--skip-invalid", "--json")) == 0
+    assert strict(capsys.readouterr().out)["results"] == []
+
+
+def test_canvases_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "canvases"
+    file.write_text(f"{HALF}\n{EMPTY}\n")
+    assert len(done(capsys, *decode("--canvas", str(file))).splitlines()) == 2
+
+
+def test_rules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = strict(done(capsys, "rules", "--json"))
+    assert [row["name"] for row in rows] == list(CATALOGUE)
+    assert all(row["parameters"] == parameters(row["name"]) and row["about"] and row["reference"] for row in rows)
+    text = done(capsys, "rules")
+    assert all(f"{name}:" in text for name in CATALOGUE)
+    assert "exact worlds: sudoku4, " in text
+
+
+def test_data_makes_puzzles(capsys: pytest.CaptureFixture[str]) -> None:
+    puzzles = done(capsys, "data", "sudoku", "--count", "2", "--givens", "30-34").splitlines()
+    assert [len(puzzle) for puzzle in puzzles] == [81, 81]
+    table = done(capsys, "data", "sudoku", "--count", "2", "--givens", "30-34", "--csv").splitlines()
+    assert table[0] == "puzzle,solution,givens,difficulty"
+    assert [line.split(",")[0] for line in table[1:]] == puzzles
+
+
+def test_bench_exact_prints_a_table_and_writes_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ["bench", "exact", "--worlds", "xor", "--rules", "sequential", "top-k:k=3", "--verify"]
+    assert main([*arguments, "--json", str(tmp_path / "r.jsonl"), "--figure", str(tmp_path / "f.png")]) == 0
+    assert "| xor   | sequential | False    | 3 " in capsys.readouterr().out
+    records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [(record["rule"], record["verified"]) for record in records] == [
+        ("sequential", False), ("sequential", True), ("top-k:k=3", False), ("top-k:k=3", True),
+    ]  # fmt: skip
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"rule": "eb", "selection_ms": 1.0, "pass_ms": 2.0, "share": 0.5}
+    monkeypatch.setattr("pairmi.bench.speed.selection_times", lambda batch: [record | {"batch": batch}])
+    assert main(["bench", "speed", "--limit", "3"]) == 0
+    assert "| eb   | 1            | 2       | 0.5   |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (decode("--canvas", "12"), "decode: canvas: expected 16 positions, got 2"),
+        (decode("--canvas", "12", "--json"), "decode: canvas: expected 16 positions, got 2"),
+        (decode("--canvas", "5" + EMPTY[1:]), "decode: canvas: '5' at position 0 is not in the alphabet (1234; unknown: . _)"),
+        (decode("--canvas", "x" * 400), "decode: canvas: 'x' at position 0 is not in the alphabet (1234; unknown: . _)"),
+        (decode("--canvas", FULL), "decode: canvas: every position is given, nothing is unknown; mark unknown positions with '.'"),
+        (decode("--canvas", "11" + EMPTY[2:]), "decode: canvas: contradiction: no sequence of this world fits the given positions"),
+        (decode("--canvas", "no/such"), "decode: canvas: no file no/such"),
+        (decode("--canvas", "such.txt"), "decode: canvas: no file such.txt"),
+        (decode("--canvas", os.devnull), None),
+        (decode("--canvas", EMPTY, "--rule", "mi-gided"), "decode: rule 'mi-gided' is unknown; did you mean 'mi-guided'?"),
+        (decode("--canvas", EMPTY, "--rule", "eb:budget=-1"), "decode: EB(budget=-1.0): budget must be >= 0 nats"),
+        (
+            decode("--canvas", EMPTY, "--rule", "mi-bound:mi=attention", "--json"),
+            "decode: Attended: the backbone reports no attention; load it with attention=True, or choose another mi",
+        ),
+        (decode("--canvas", EMPTY, "--batch", "0"), "decode: --batch 0: must be at least 1"),
+        (
+            decode("--canvas", EMPTY, "--temperature", "0"),
+            "decode: temperature=0.0: must be a number above 0; for the likeliest symbol use greedy",
+        ),
+        (decode("--canvas", EMPTY, "--accept", "2", "--json"), "decode: accept=2.0: must be a probability between 0 and 1"),
+        (("decode", "--backbone", "sudoku5", "--canvas", EMPTY), None),
+        (
+            ("mi", "--backbone", "sudoku4", "--canvas", EMPTY, "--floor", "-1"),
+            "mi: Probe(floor=-1.0, batch_rows=256): floor must be >= 0 nats and batch_rows >= 1",
+        ),
+        (("mi", "--backbone", "sudoku4", "--canvas", "12", "--json"), "mi: canvas: expected 16 positions, got 2"),
+        (("data", "sudoku", "--givens", "many"), "data: --givens many: expected a number such as 27 or a range such as 25-29"),
+        (("bench", "exact", "--worlds", "mars"), None),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str | None) -> None:
+    assert main(arguments) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.count("\n") == 1
+    assert error.startswith(f"pairmi {arguments[0]}: ")
+    if message is not None:
+        assert error == f"pairmi {message}\n"
+
+
+def test_an_empty_input_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n# nothing\n"))
+    assert main(decode("--canvas", "-")) == 2
+    assert capsys.readouterr() == ("", "pairmi decode: canvas: standard input holds no canvas\n")
+
+
+def test_an_unknown_world_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "exact", "--worlds", "mars"]) == 2
+    assert capsys.readouterr().err.startswith("pairmi bench: bench exact: unknown world 'mars'; known: sudoku4, ")
+
+
+def test_an_interruption_is_exit_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "rules", interrupted)
+    assert main(["rules"]) == 130
+    assert capsys.readouterr().err == "pairmi rules: interrupted; what was finished is kept\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(options: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(commands, "rules", broken)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert main(["rules"]) == 0
+
+
+def test_train_hands_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = []
+    monkeypatch.setattr("pairmi.training.run.train_denoiser", seen.append)
+    assert main(["train", "denoiser", "--run", str(tmp_path), "--steps", "7", "--threads", "1"]) == 0
+    assert (seen[0].steps, seen[0].run) == (7, tmp_path)
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; from pairmi import cli; cli.build_parser().format_help(); print('torch' in sys.modules)"
+    start = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert start.stdout == "False\n"
+    shown = subprocess.run([Path(sys.executable).with_name("pairmi"), "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert "decode" in shown.stdout
