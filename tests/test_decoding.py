@@ -187,5 +187,5 @@ def test_refuses_an_empty_batch_and_a_batch_size_of_nothing() -> None:
 
 def test_a_backbone_that_returns_nonsense_is_named() -> None:
     for value in (math.nan, math.inf, 3.0):
-        with pytest.raises(PairmiError, match=r"^Tempered: log-probabilities of row 0, position 0 sum to .*, expected 1; .* never logits$"):
+        with pytest.raises(PairmiError, match=r"^Fixed: log-probabilities of row 0, position 0 sum to .*, expected 1; .* never logits$"):
             decode(Fixed(torch.full((2, 2), value), 2), torch.full((1, 2), 2), Sequential(), Sampling())

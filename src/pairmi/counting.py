@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab, Wrapping
 
 
 class Counting:
@@ -38,7 +38,7 @@ class Counting:
         return pieces[0] if len(pieces) == 1 else joined(pieces)
 
     def _checked(self, tokens: Tokens, prediction: Prediction) -> Prediction:
-        who, expected = type(self.backbone).__name__, (*tokens.shape, self.vocab.size)
+        who, expected = _name(self.backbone), (*tokens.shape, self.vocab.size)
         if tuple(prediction.log_probs.shape) != expected:
             raise PairmiError(f"{who}: expected log-probabilities of shape {list(expected)}, got {list(prediction.log_probs.shape)}")
         mass = prediction.log_probs.double().exp().sum(-1)
@@ -49,6 +49,13 @@ class Counting:
                 "the backbone must return finite, normalised log-probabilities (log_softmax), never logits"
             )
         return prediction
+
+
+def _name(backbone: Backbone) -> str:
+    """What the user calls the model that is to blame."""
+    while isinstance(backbone, Wrapping):
+        backbone = backbone.backbone
+    return type(backbone).__name__
 
 
 def joined(pieces: Sequence[Prediction]) -> Prediction:

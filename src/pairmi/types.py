@@ -95,6 +95,16 @@ class Backbone(Protocol):
 
 
 @runtime_checkable
+class Wrapping(Protocol):
+    """A backbone around another one, such as a meter: messages name the innermost."""
+
+    @property
+    def backbone(self) -> Backbone:
+        """What is wrapped."""
+        ...
+
+
+@runtime_checkable
 class Objecting(Protocol):
     """A backbone that can tell from a look at a canvas that nothing completes it."""
 
