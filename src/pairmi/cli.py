@@ -31,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     decode = command("decode", "fill the unknown positions of canvases")
     decode.add_argument("--backbone", default="sudoku", help="as for mi")
     decode.add_argument("--canvas", required=True, help=CANVAS)
+    decode.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     decode.add_argument("--rule", default="mi-bound", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
     decode.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; commit what one-by-one decoding would draw"
@@ -55,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     data.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
 
     train = command("train", "train a model; the same command goes on where a killed run stopped")
-    train.add_argument("what", choices=("denoiser",))
+    train.add_argument("what", choices=("denoiser", "head"))
     train.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
     train.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
     train.add_argument("--out", type=Path, help="write the finished weights here")
@@ -68,15 +69,45 @@ def build_parser() -> argparse.ArgumentParser:
     train.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     train.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     train.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    head = train.add_argument_group("head only")
+    head.add_argument("--backbone", default="sudoku", help="whose mutual information to learn")
+    head.add_argument("--labels", type=Path, help="folder that 'pairmi labels' filled")
+    head.add_argument("--limit", type=int, help="use about so many labelled states only")
+    head.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
+    head.add_argument("--layers", type=int, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
+    head.add_argument("--loss", default="mse", choices=("mse", "balanced", "root"), help="mse is the paper's")
+    head.add_argument("--augment", action="store_true", help="move the labels by random symmetries")
+    head.add_argument("--rate", type=float, default=2e-3, help="the highest learning rate")
+    head.add_argument("--inner", type=int, default=64, help="low-rank: width of the network at each position")
+    head.add_argument("--forms", type=int, default=16, help="low-rank: bilinear forms")
+    head.add_argument("--rank", type=int, default=8, help="low-rank: the rank of each")
+    head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
+
+    labels = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
+    labels.add_argument("--backbone", default="sudoku", help="as for mi")
+    labels.add_argument("--out", type=Path, required=True, help="folder for the shards")
+    labels.add_argument("--states", type=int, required=True, help="how many; rounded up to whole shards")
+    labels.add_argument("--seed", type=int, default=0, help="of the states")
+    labels.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    labels.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    labels.add_argument("--shard", type=int, default=256, help="states in a file")
+    labels.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    labels.add_argument(
+        "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
+    )
+    labels.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
 
     bench = command("bench", "measure; see experiments/ for the published tables")
-    bench.add_argument("name", choices=("exact", "speed"))
+    bench.add_argument("name", choices=("exact", "speed", "head", "probe"))
     bench.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
     bench.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
     bench.add_argument("--verify", action="store_true", help="exact: also with verification")
-    bench.add_argument("--limit", type=int, help="speed: rows in a batch")
+    bench.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
+    bench.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
+    bench.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
+    bench.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
     bench.add_argument("--json", type=Path, help="write the records into this file")
-    bench.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file")
+    bench.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
     return parser
 
 

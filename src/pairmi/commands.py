@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -92,7 +93,7 @@ def decode(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order; a canvas draws from the stream of its place in the input."""
     if options.batch < 1:
         raise PairmiError(f"--batch {options.batch}: must be at least 1")
-    model = load(options.backbone, attention="mi=attention" in options.rule)
+    model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head)
     selector = api.resolve(options.rule, model)
     canvases = _checked_canvases(model, options)
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
@@ -173,11 +174,30 @@ def data(options: argparse.Namespace) -> None:
 
 def train(options: argparse.Namespace) -> None:
     """`pairmi train`."""
-    from pairmi.training.run import train_denoiser
+    from pairmi.training.run import train_denoiser, train_head
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    train_denoiser(options)
+    (train_head if options.what == "head" else train_denoiser)(options)
+
+
+def labels(options: argparse.Namespace) -> None:
+    """`pairmi labels`."""
+    from pairmi.mi.probe import Probe
+    from pairmi.training.labels import make_labels
+    from pairmi.training.states import SudokuStates
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    number, _, of = options.part.partition("/")
+    if not (number.isdigit() and of.isdigit()):
+        raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
+    model = load(options.backbone)
+    if model.conflict is None:
+        raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model; states can be drawn for Sudoku only")
+    probe = Probe(options.form, options.floor, options.batch)
+    part = (int(number), int(of))
+    make_labels(model, SudokuStates(), options.out, options.states, seed=options.seed, probe=probe, shard=options.shard, part=part)
 
 
 def bench(options: argparse.Namespace) -> None:
@@ -188,6 +208,10 @@ def bench(options: argparse.Namespace) -> None:
     if options.name == "speed":
         records = list(tqdm(speed.selection_times(options.limit or 256), total=len(CATALOGUE), desc="speed", file=sys.stderr))
         print(report.table(records, ("rule", "selection_ms", "pass_ms", "share")))
+    elif options.name in ("head", "probe"):
+        if options.labels is None:
+            raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")
+        records = (_bench_head if options.name == "head" else _bench_probe)(options)
     else:
         names, specs = options.worlds or list(WORLDS), options.rules or all_settings()
         for name in set(names) - set(WORLDS):
@@ -202,3 +226,43 @@ def bench(options: argparse.Namespace) -> None:
             report.draw_frontiers(panels, "passes", "agreement", options.figure)
     if options.json:
         options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Fidelity on test grids, by source and by masked fraction, then the cost beside a pass."""
+    from pairmi.bench import head, head_cost
+    from pairmi.spec import with_head
+    from pairmi.store import read_store
+
+    found, settings = read_store(options.labels, options.limit)
+    test, model = found.split("test"), load(options.backbone, attention=True)
+    records = head.fidelity_records(model, test, settings, options.head)
+    for group in dict.fromkeys(record["group"] for record in records):
+        print(f"\n{group}\n{report.table([r for r in records if r['group'] == group], head.COLUMNS)}")
+    plain = load(options.backbone)
+    readers = {name: with_head(plain, name) for name in options.head}
+    heads = {name: (reader, reader.head) for name, reader in readers.items() if reader.head is not None}
+    empty = torch.full((256, test.tokens.shape[1]), model.vocab.size)
+    costs = head_cost.cost_records(heads, empty)
+    print(f"\n{report.table(costs, ('head', 'parameters', 'head_mflop', 'flop_share', 'head_ms', 'pass_ms', 'time_share', 'rows'))}")
+    if options.figure and options.head:
+        head.draw_calibration(head.calibration_curves(plain, test, options.head), options.figure)
+    return records + costs
+
+
+def _bench_probe(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What pruning saves, whether its certificates hold, how fast labelling is, and how symmetric the model's beliefs are."""
+    from pairmi.bench import probing
+    from pairmi.mi.probe import Probe
+    from pairmi.store import read_store
+
+    found, settings = read_store(options.labels)
+    model, probe = load(options.backbone), Probe(settings["form"], settings["floor"])
+    records = probing.rows_records(found, settings)
+    print(report.table(records, ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency")))
+    some = found.tokens[torch.arange(0, len(found), max(1, len(found) // (options.limit or 64)))][: options.limit or 64]
+    extra = [probing.confirmed(model, some, probe), probing.throughput(model, some, probe)]
+    extra.append(probing.equivariance(model, some, probe, torch.Generator().manual_seed(0)))
+    for record in extra:
+        print(f"\n{report.table([record], tuple(record))}")
+    return records + extra

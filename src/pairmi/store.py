@@ -41,7 +41,8 @@ class Labels:
         """The same for some of the states."""
         places = index.tolist()
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Labels(**{n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in places) for n, v in values.items()})
+        some: dict[str, Any] = {n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in places) for n, v in values.items()}
+        return Labels(**some)
 
     def split(self, name: Split) -> "Labels":
         """Only one part; all states of one grid are in the same part."""

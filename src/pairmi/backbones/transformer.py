@@ -9,7 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pairmi.counting import joined
 from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
+
+CACHED_ROWS = 32  # whose activations stay in the cache of a processor
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,12 @@ class Transformer(nn.Module):
         return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
 
     def forward(self, tokens: Tokens) -> Prediction:
-        """One pass."""
+        """One pass; outside of training, on a CPU, a few rows at a time."""
+        if torch.is_grad_enabled() or tokens.device.type != "cpu" or len(tokens) <= CACHED_ROWS:
+            return self._pass(tokens)
+        return joined([self._pass(piece) for piece in tokens.split(CACHED_ROWS)])
+
+    def _pass(self, tokens: Tokens) -> Prediction:
         streams = self.streams(tokens)
         attention = self._attention(streams) if self.report_attention else None
         hidden = torch.cat([streams[layer] for layer in self.layers], dim=2) if len(self.layers) > 1 else streams[self.layers[0]]

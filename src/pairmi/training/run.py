@@ -9,10 +9,12 @@ from typing import Any
 import torch
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
-from pairmi.backbones.transformer import TransformerConfig
+from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig
 from pairmi.training.loop import fit
+from pairmi.training.optimizer import Rates
+from pairmi.types import PairmiError
 
 
 def provenance() -> dict[str, str]:
@@ -33,6 +35,29 @@ def train_denoiser(options: argparse.Namespace) -> None:
     draw_curve(options.run / "log.jsonl", options.run / "curve.png")
     if options.out:
         export(file, options.out)
+
+
+def train_head(options: argparse.Namespace) -> None:
+    """Fit a head to labels, draw the learning curve, and write the head where `--out` says."""
+    from pairmi.spec import load
+    from pairmi.store import read_store
+    from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
+
+    if options.labels is None:
+        raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
+    model = load(options.backbone)
+    found, settings = read_store(options.labels, options.limit)
+    if not isinstance(model.backbone, Transformer):
+        raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
+    layers = options.layers or [model.backbone.config.depth]
+    sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
+    head = make_head(options.kind, model, layers, sizes, options.seed)
+    config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=Rates(adam=options.rate))
+    job = Distill(model, head, layers, found, settings, config)
+    file = fit(job, options.run, steps=options.steps, warmup=50, decay=options.decay, save_every=100, evaluate_every=250)
+    draw_curve(options.run / "log.jsonl", options.run / "curve.png")
+    if options.out:
+        export_head(file, options.out)
 
 
 def export(checkpoint: Path, out: Path) -> None:

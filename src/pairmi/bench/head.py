@@ -1,0 +1,141 @@
+"""`pairmi bench head`: heads and controls against probed mutual information on grids that no head has seen."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pairmi.bench import fidelity, report
+from pairmi.draw import Streams
+from pairmi.info import entropy, pair_matrix, pairs
+from pairmi.mi.proxies import Attended, Shuffled, Structural
+from pairmi.spec import Model, identify, with_head
+from pairmi.store import Labels, triangle
+from pairmi.types import Backbone, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
+
+LEVELS = 10  # bins of the masked fraction
+COLUMNS = ("estimate", "states", "pairs", "mean", "r2", "spearman", "mae", "auroc")
+
+
+class EntropyProduct:
+    """H_i H_j: what an estimate that knows nothing of dependence can say."""
+
+    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+        """The product of the entropies."""
+        entropies = entropy(prediction.log_probs)
+        return pair_matrix(entropies[:, :, None] * entropies[:, None, :], prediction.masked)
+
+
+class Constant:
+    """The same for all pairs."""
+
+    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+        """One."""
+        return pairs(prediction.masked).double()
+
+
+def contenders(model: Model, heads: Sequence[str]) -> Iterator[tuple[str, Model, PairwiseMI, bool]]:
+    """Name, the model that reports what it reads, the estimate, and whether its scale is fitted (controls have none of their own)."""
+    for file in heads:
+        guided = with_head(model, file)
+        head = cast(PairwiseMI, guided.head)
+        yield Path(file).stem, guided, head, False
+        yield f"{Path(file).stem}, shuffled", guided, Shuffled(head), True
+    yield "constant", model, Constant(), True
+    yield "entropy product", model, EntropyProduct(), True
+    yield "attention", model, Attended(), True
+    if model.graph is not None:
+        yield "structural", model, Structural(model.graph), True
+
+
+def predicted_by(mi: PairwiseMI, model: Model, labels: Labels, batch: int = 64) -> Float[Tensor, "S T"]:
+    """The upper triangles of an estimate in all states."""
+    out = []
+    for index in torch.arange(len(labels)).split(batch):
+        out.append(triangle(mi(model(labels.tokens[index]), model, Streams(0, index))).float())
+    return torch.cat(out)
+
+
+def groups(labels: Labels) -> dict[str, Bool[Tensor, " S"]]:
+    """All states, those of each source, and those of each masked fraction."""
+    length = labels.tokens.shape[1]
+    place = ((labels.masked.double() / length * LEVELS).ceil().long() - 1).clamp_min(0)
+    found = {"all": torch.ones(len(labels), dtype=torch.bool)}
+    found |= {name: torch.tensor([source == name for source in labels.source]) for name in dict.fromkeys(labels.source)}
+    found |= {f"masked {n / LEVELS:.1f}-{(n + 1) / LEVELS:.1f}": place == n for n in place.unique().tolist()}
+    return found
+
+
+def scores(
+    predicted: Float[Tensor, "S T"], true: Float[Tensor, "S T"], within: Bool[Tensor, "S T"], linked: Bool[Tensor, " T"] | None
+) -> dict[str, Any]:
+    """The figures of one estimate in some states; AUROC is the mean over states, so that only pairs of one canvas are compared."""
+    flat, truth = predicted[within], true[within]
+    found = {"states": len(true), "pairs": len(truth), "mean": float(truth.mean()), "r2": fidelity.r2(flat, truth)}
+    found |= {"spearman": fidelity.spearman(flat, truth), "mae": fidelity.mae(flat, truth)}
+    if linked is not None:
+        each = [fidelity.auroc(p[w], linked[w]) for p, w in zip(predicted, within, strict=True)]
+        known = [value for value in each if value is not None]
+        found["auroc"] = sum(known) / len(known) if known else float("nan")
+    return found
+
+
+def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], heads: Sequence[str]) -> list[dict[str, Any]]:
+    """One record for every group of states and every estimate; the model must report attention. `probe` is the truth itself."""
+    if settings["backbone"] != identify(model):
+        raise PairmiError(f"bench head: the labels were made by weights {settings['backbone']}, but the model has {identify(model)}")
+    if not len(labels):
+        raise PairmiError("bench head: no labelled state of a test grid; make more labels")
+    length = labels.tokens.shape[1]
+    within = triangle(pairs(labels.tokens == model.vocab.size))
+    linked = None if model.graph is None else triangle(model.graph[None])[0] > 0
+    assert within.shape[1] == length * (length - 1) // 2
+    estimates = {"probe": labels.mi}
+    for name, reader, mi, fitted in contenders(model, heads):
+        values = predicted_by(mi, reader, labels)
+        estimates[name] = values * fidelity.scale_to(values[within], labels.mi[within]) if fitted else values
+    return [
+        {"group": group, "estimate": name} | scores(values[some], labels.mi[some], within[some], linked)
+        for group, some in groups(labels).items()
+        if int(within[some].sum()) > 1
+        for name, values in estimates.items()
+    ]
+
+
+def by_relation(labels: Labels, relations: Mapping[str, Float[Tensor, "L L"]], mask: int) -> list[dict[str, Any]]:
+    """The mean mutual information of masked pairs in each relation."""
+    within = triangle(pairs(labels.tokens == mask))
+    records = []
+    for name, graph in relations.items():
+        some = within & (triangle(graph[None])[0] > 0)
+        records.append({"relation": name, "pairs": int(some.sum()), "mean": float(labels.mi[some].double().mean())})
+    return records
+
+
+def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Path) -> None:
+    """Predicted against true, both in nats, with the diagonal."""
+    plt = report.pyplot()
+    figure, axis = plt.subplots(figsize=(5, 5), layout="constrained")
+    top = max(max(point["predicted"], point["true"]) for curve in curves.values() for point in curve)
+    axis.plot([0, top], [0, top], color="tab:gray", lw=0.8)
+    for name, curve in curves.items():
+        axis.plot([point["predicted"] for point in curve], [point["true"] for point in curve], marker="o", ms=4, lw=1.2, label=name)
+    axis.set(xlabel="predicted mutual information (nats)", ylabel="probed (nats)")
+    axis.legend(frameon=False)
+    axis.grid(alpha=0.25)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def calibration_curves(model: Model, labels: Labels, heads: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """For each head the mean truth against the mean prediction."""
+    within, curves = triangle(pairs(labels.tokens == model.vocab.size)), {}
+    for file in heads:
+        guided = with_head(model, file)
+        values = predicted_by(cast(PairwiseMI, guided.head), guided, labels)
+        curves[Path(file).stem] = fidelity.calibration(values[within], labels.mi[within])
+    return curves

@@ -1,0 +1,50 @@
+"""What a head costs: arithmetic and time, as shares of one pass of its backbone."""
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pairmi.bench.speed import seconds
+from pairmi.draw import Streams
+from pairmi.types import Backbone, PairwiseMI, Tokens
+
+
+def flops(work: Callable[[], object]) -> int:
+    """Floating-point operations in the matrix products and the attention of one call."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return int(counter.get_total_flops())
+
+
+def cost_records(heads: Mapping[str, tuple[Backbone, PairwiseMI]], tokens: Tokens, rounds: int = 7, few: int = 2) -> list[dict[str, Any]]:
+    """For each head, with the backbone that it reads, on these canvases: FLOPs, milliseconds and shares of a pass.
+
+    Passes and estimates are timed alternately and the share is the median of the ratios, so that a machine that is busy with
+    something else disturbs both alike. A head that takes more than a pass is timed on `few` rows only.
+    """
+    records = []
+    with torch.inference_mode():
+        for name, (backbone, head) in heads.items():
+            sample = backbone(tokens[:few])
+            arithmetic = flops(lambda: backbone(tokens[:few])), flops(lambda: head(sample, backbone, Streams(0, torch.arange(few))))  # noqa: B023
+            some = tokens if arithmetic[1] < arithmetic[0] else tokens[: max(few, len(tokens) // 16)]
+            prediction, streams = backbone(some), Streams(0, torch.arange(len(some)))
+            head(prediction, backbone, streams)
+            times = [(seconds(lambda: backbone(some)), seconds(lambda: head(prediction, backbone, streams))) for _ in range(rounds)]  # noqa: B023
+            records.append(
+                {
+                    "head": name,
+                    "parameters": sum(p.numel() for p in head.parameters()) if isinstance(head, torch.nn.Module) else 0,
+                    "head_mflop": arithmetic[1] / few / 1e6,
+                    "pass_mflop": arithmetic[0] / few / 1e6,
+                    "flop_share": arithmetic[1] / arithmetic[0],
+                    "head_ms": 1e3 * median(own for _, own in times),
+                    "pass_ms": 1e3 * median(one for one, _ in times),
+                    "time_share": median(own / one for one, own in times),
+                    "rows": len(some),
+                }
+            )
+    return records

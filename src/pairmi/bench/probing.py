@@ -1,0 +1,92 @@
+"""What certified pruning saves and whether its certificates hold; what labelling costs beside plain passes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi.bench.head import groups
+from pairmi.bench.speed import seconds
+from pairmi.counting import Counting
+from pairmi.mi.probe import Probe
+from pairmi.spec import Model
+from pairmi.store import Labels
+from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
+from pairmi.types import Tokens
+
+
+def rows_records(labels: Labels, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows per state against the 1 + N|V| of the full probe, the certificates, and how consistent the beliefs are."""
+    full = 1 + labels.masked * len(settings["symbols"])
+    return [
+        {
+            "group": group,
+            "states": int(some.sum()),
+            "rows": float(labels.rows[some].double().mean()),
+            "full": float(full[some].double().mean()),
+            "fewer": float(full[some].sum() / labels.rows[some].sum()),
+            "certificate": float(labels.bound[some].max()),
+            "asymmetry": float(labels.asymmetry[some].double().mean()),
+            "inconsistency": float(labels.inconsistency[some].double().mean()),
+        }
+        for group, some in groups(labels).items()
+        if bool(some.any())
+    ]
+
+
+def confirmed(model: Model, tokens: Tokens, probe: Probe) -> dict[str, Any]:
+    """The full probe beside the pruned one: by how much they differ, what was certified, and how many entries broke it."""
+    prediction = model(tokens)
+    pruned, full = (replace(probe, floor=floor).measure(prediction, model) for floor in (probe.floor, 0.0))
+    difference = (pruned.matrix - full.matrix).abs()
+    return {
+        "states": len(tokens),
+        "largest_difference": float(difference.max()),
+        "largest_certificate": float(pruned.bound.max()),
+        "broken": int((difference > pruned.bound + 1e-6).sum()),
+        "rows": int(pruned.rows.sum()) + len(tokens),
+        "full_rows": int(full.rows.sum()) + len(tokens),
+    }
+
+
+def throughput(model: Model, tokens: Tokens, probe: Probe, rounds: int = 5) -> dict[str, Any]:
+    """Rows a second of probing and of plain passes at the same batch, alternately; the share is the median of the ratios."""
+    batch: Int[Tensor, "B L"] = tokens[torch.arange(probe.batch_rows) % len(tokens)]
+    rates = []
+    for _ in range(rounds):
+        meter = Counting(model, probe.batch_rows)
+        took = seconds(lambda: probe.measure(meter(tokens), meter))  # noqa: B023
+        passes = max(1, meter.rows // probe.batch_rows)
+        plain = seconds(lambda: [model(batch) for _ in range(passes)])  # noqa: B023
+        rates.append((meter.rows / took, passes * probe.batch_rows / plain))
+    return {
+        "labelling_rows_per_second": median(own for own, _ in rates),
+        "plain_rows_per_second": median(plain for _, plain in rates),
+        "share": median(own / plain for own, plain in rates),
+        "states_per_second": median(own for own, _ in rates) * len(tokens) / meter.rows,
+        "batch": probe.batch_rows,
+    }
+
+
+def equivariance(model: Model, tokens: Int[Tensor, "N 81"], probe: Probe, rng: torch.Generator) -> dict[str, Any]:
+    """How far the model's beliefs follow Sudoku's symmetries: probed MI of moved canvases against the moved MI of the canvases.
+
+    `r2` is the best that a head can reach on moved labels; augmentation with it teaches the head the symmetric part of the truth.
+    """
+    source, digits = random_symmetries(len(tokens), rng)
+    moved = transform(tokens, source, digits)
+    before, after = (probe.measure(model(canvas), model) for canvas in (tokens, moved))
+    expected, masked = transform_pairs(before.matrix, source), moved == model.vocab.size
+    within = masked[:, :, None] & masked[:, None, :] & ~torch.eye(tokens.shape[1], dtype=torch.bool)
+    error, true = (after.matrix - expected)[within], after.matrix[within]
+    entropies = (after.entropies - before.entropies.gather(1, source))[masked]
+    return {
+        "states": len(tokens),
+        "r2": 1 - float(error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-300)),
+        "mae": float(error.abs().mean()),
+        "entropy_mae": float(entropies.abs().mean()),
+    }
