@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from pairmi.backbones.checkpoint import load_tensors
+from pairmi.cli import main
+from pairmi.spec import load
+from pairmi.training.curve import draw_curve
+
+TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "4", "--grids", "20"]
+
+
+def test_the_command_trains_draws_its_curve_and_writes_weights_that_load(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "weights.safetensors"
+    command = ["train", "denoiser", "--run", str(run), "--out", str(out), "--steps", "3", *TINY]
+    assert main(command) == 0
+    assert (run / "curve.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((run / "log.jsonl").read_text().splitlines()[-1])
+    assert record["step"] == 3
+    assert 0 <= record["solved"] <= 1
+    weights, about = load_tensors(out)
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+    assert about["steps"] == 3
+    assert about["corpus"]["grids"] == 20
+    assert about["training"]["seed"] == 0
+    assert len(about["provenance"]["commit"]) in (7, 40)
+    model = load(str(out))
+    assert model(torch.full((2, 81), 9)).log_probs.shape == (2, 81, 9)
+    before = out.read_bytes()
+    assert main(command) == 0  # already finished: nothing is trained again, and the same is written
+    assert load_tensors(out)[0].keys() == weights.keys()
+    assert len(out.read_bytes()) == len(before)
+
+
+def test_another_configuration_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    run = tmp_path / "run"
+    assert main(["train", "denoiser", "--run", str(run), "--steps", "1", *TINY]) == 0
+    before = (run / "checkpoint.safetensors").read_bytes()
+    assert main(["train", "denoiser", "--run", str(run), "--steps", "1", "--seed", "1", *TINY]) == 2
+    assert "another configuration" in capsys.readouterr().err
+    assert (run / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_a_curve_has_a_panel_for_each_figure(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": n, "seconds": n, "rate": 1.0, "loss": 1 / n, "solved": n / 5}) + "\n" for n in range(1, 5)))
+    draw_curve(log, tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
