@@ -13,7 +13,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pairmi.backbones import antiberty, esmc, huggingface
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.masked_lm import MaskedLM, Settings
+from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankConfig, LowRankHead
@@ -76,26 +79,46 @@ def _closest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
-def load(name: str, *, attention: bool = False, device: str = "cpu", head: str | None = None) -> Model:
-    """A model by its name: embedded weights, an exact world, or a safetensors file that pairmi wrote.
+def load(
+    name: str,
+    *,
+    attention: bool = False,
+    device: str | None = None,
+    head: str | None = None,
+    layer: int | None = None,
+    precision: str | None = None,
+) -> Model:
+    """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
-    `attention` makes a transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned
-    estimate behind `mi=head`: the name of an embedded model or a file; an embedded model brings its own.
+    The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
+    whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
+    transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
+    the name of an embedded model or a file; an embedded model brings its own.
     """
     if name in WORLDS:
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols)
         model = Model(table, name, sudoku.peers(2), place=partial(sudoku.cell_name, side=4)) if name == "sudoku4" else Model(table, name)
         return model if head is None else with_head(model, head)
+    if name not in EMBEDDED and (name == "antiberty" or readable(name)):
+        model = Model(_masked_lm(name, Settings(layer, attention, device, precision)), name)
+        return model if head is None else with_head(model, head)
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
-        raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS))}")
+        raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS, 'antiberty'))}")
     transformer = load_transformer(file, attention)
     is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
-    backbone = transformer.to(device).eval()
+    backbone = (transformer if layer is None else transformer.reporting([layer])).to(device or "cpu").eval()
     model = Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
     own = name if name in EMBEDDED and _weights(f"{name}-head").is_file() else None
     return model if head is None and own is None else with_head(model, head or cast(str, own))
+
+
+def _masked_lm(name: str, settings: Settings) -> MaskedLM:
+    """A pretrained masked language model through the adapter of its family."""
+    if name == "antiberty":
+        return antiberty.load(antiberty.folder(), settings)
+    return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
 
 
 def _weights(name: str) -> Path:

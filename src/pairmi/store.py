@@ -78,6 +78,10 @@ def _arrow() -> tuple[ModuleType, ModuleType]:
     return pyarrow, parquet
 
 
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def shard_file(folder: Path, shard: int) -> Path:
     """Where a shard stands."""
     return folder / f"{shard:06d}.parquet"
@@ -109,7 +113,7 @@ def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
     try:
         table = parquet.read_table(file)
     except (pa.ArrowException, OSError) as error:
-        raise PairmiError(f"labels: {file} is damaged ({error}); remove it and label again") from error
+        raise PairmiError(f"labels: {file} is damaged ({_line(error)}); remove it and label again") from error
 
     def value(name: str) -> Any:
         column = table.column(name).combine_chunks()
@@ -130,7 +134,7 @@ def shard_about(file: Path) -> dict[str, Any]:
     try:
         metadata = parquet.read_schema(file).metadata or {}
     except (pa.ArrowException, OSError) as error:
-        raise PairmiError(f"labels: {file} is damaged or no parquet file ({error}); remove it and label again") from error
+        raise PairmiError(f"labels: {file} is damaged or no parquet file ({_line(error)}); remove it and label again") from error
     if b"pairmi" not in metadata:
         raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
     about: dict[str, Any] = json.loads(metadata[b"pairmi"])

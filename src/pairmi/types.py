@@ -40,6 +40,11 @@ class Vocab:
 
     def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
         """The token ids of one canvas; `name` is what a message calls it."""
+        several = [symbol for symbol in self.symbols if len(symbol) != 1]
+        if several:
+            raise PairmiError(
+                f"{name}: text is ambiguous over symbols of several letters such as {several[0]!r}; give token ids ({self.size} = unknown)"
+            )
         ids = {symbol: i for i, symbol in enumerate(self.symbols)} | dict.fromkeys(self.blanks, self.size)
         for place, letter in enumerate(text):
             if letter not in ids:
@@ -50,9 +55,10 @@ class Vocab:
         return torch.tensor([ids[letter] for letter in text], dtype=torch.long)
 
     def decode(self, tokens: Int[Tensor, " L"]) -> str:
-        """The text of one row of tokens."""
+        """The text of one row of tokens; symbols of several letters are set apart by spaces."""
         letters = (*self.symbols, self.blanks[0])
-        return "".join(letters[token] for token in tokens.tolist())
+        apart = " " if any(len(symbol) != 1 for symbol in self.symbols) else ""
+        return apart.join(letters[token] for token in tokens.tolist())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""Reading what `transformers` can read, from a folder or from the model hub; whatever fails, fails in one clear line."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from pairmi.types import PairmiError
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.safetensors)")
+UNUSED = ("contact_head", "pooler")  # parts of a network that predict no symbols
+
+
+def readable(name: str) -> bool:
+    """Whether this can be the name of a masked language model: an existing folder, or a hub id (owner/name)."""
+    return Path(name).is_dir() or (HUB_ID.fullmatch(name) is not None and not Path(name).is_file())
+
+
+def library(source: str) -> Any:
+    """The package `transformers`, imported when the first model needs it."""
+    try:
+        import transformers
+    except ImportError:
+        found = "none"
+    else:
+        found = transformers.__version__
+        if tuple(int(part) for part in found.split(".")[:2]) >= (5, 22):
+            return transformers
+    raise PairmiError(f"load: {source!r} needs transformers >= 5.22, found {found}; pip install 'pairmi[protein]'")
+
+
+@contextmanager
+def reading(source: str) -> Iterator[Any]:
+    """Lend `transformers`, quietly; what it raises about a model that it cannot read becomes one line."""
+    transformers = library(source)
+    if Path(source).is_dir() and not (Path(source) / "config.json").is_file():
+        raise PairmiError(f"load: the folder {source} holds no model of transformers: it has no config.json")
+    from huggingface_hub.errors import StrictDataclassError
+
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    if Path(source).is_dir():  # a download may take long and shows how far it is
+        logging.disable_progress_bar()
+    try:
+        yield transformers
+    except UnpicklingError as error:
+        raise PairmiError(f"load: the weights of {source} are damaged or hold more than tensors; get them as safetensors") from error
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, StrictDataclassError) as error:
+        raise PairmiError(_in_one_line(source, error)) from error
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _in_one_line(source: str, error: Exception) -> str:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
+    if Path(source).is_dir():
+        return f"load: cannot read the folder {source} as a masked language model ({said})"
+    from huggingface_hub import constants
+
+    why = "HF_HUB_OFFLINE is set and it is not in the cache" if constants.HF_HUB_OFFLINE else said
+    remedy = f"where there is a network: hf download {source} --local-dir FOLDER; then load FOLDER"
+    return f"load: cannot get {source!r} from the model hub ({why}); {remedy}"
+
+
+def read_kind(source: str) -> str:
+    """The architecture, such as "esm" or "bert"."""
+    with reading(source) as transformers:
+        return str(transformers.AutoConfig.from_pretrained(source, trust_remote_code=False).model_type)
+
+
+def read_network(source: str, attention: bool = False) -> Any:
+    """The network with all its weights, in float32; with `attention`, such that it can report attention weights."""
+    with reading(source) as transformers:
+        network, report = transformers.AutoModelForMaskedLM.from_pretrained(
+            source,
+            dtype=torch.float32,
+            attn_implementation="eager" if attention else None,
+            weights_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in UNUSED))
+    if missing:
+        raise PairmiError(
+            f"load: {source} has no weights for {missing[0]} ({len(missing)} missing in all); it is not a whole masked language model"
+        )
+    return network

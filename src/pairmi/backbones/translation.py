@@ -1,0 +1,61 @@
+"""Between our token ids (0..V-1, then the mask) and those of a foreign model, which puts special tokens around a sequence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from pairmi.types import LogProbs, Tokens, Vocab
+
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
+BLANK = "□"  # stands for an unknown position where "." and "_" are symbols themselves
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The usable symbols with the ids that a model gives them; everything else that it knows is hidden."""
+
+    ids: Mapping[str, int]  # of the usable symbols, in our order
+    mask: int
+    before: tuple[int, ...]  # special tokens in front of every sequence
+    after: tuple[int, ...]
+
+    @property
+    def vocab(self) -> Vocab:
+        """Our alphabet."""
+        return Vocab(tuple(self.ids), "".join(blank for blank in "._" if blank not in self.ids) or BLANK)
+
+    @property
+    def largest(self) -> int:
+        """The largest id in use: the model needs more logit columns than this."""
+        return max(*self.ids.values(), self.mask, *self.before, *self.after)
+
+    @property
+    def added(self) -> int:
+        """How many special tokens a sequence gets."""
+        return len(self.before) + len(self.after)
+
+    def inputs(self, tokens: Tokens) -> Int[Tensor, "B T"]:
+        """What the model reads: T = L + the special tokens."""
+        table = torch.tensor([*self.ids.values(), self.mask], device=tokens.device)
+        before, after = (table.new_tensor(edge).expand(len(tokens), -1) for edge in (self.before, self.after))
+        return torch.cat([before, table[tokens], after], dim=1)
+
+    def within(self, values: Float[Tensor, "B T *rest"]) -> Float[Tensor, "B L *rest"]:
+        """What the model says of our positions, without that of its special tokens."""
+        return values[:, len(self.before) : values.shape[1] - len(self.after)]
+
+    def log_probs(self, logits: Float[Tensor, "B T C"]) -> LogProbs:
+        """The usable columns of our positions, normalised among themselves in float32."""
+        columns = torch.tensor(list(self.ids.values()), device=logits.device)
+        return functional.log_softmax(self.within(logits)[:, :, columns].float(), dim=-1)
+
+
+def around(ids: list[Any], mask: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The special tokens in front of and behind the mask in a tokenised sequence that is one mask."""
+    place = ids.index(mask)
+    return tuple(ids[:place]), tuple(ids[place + 1 :])

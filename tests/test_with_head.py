@@ -1,0 +1,116 @@
+"""Heads in files, and what `load`, rules, the public functions and the command line make of them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+import pairmi
+from heads import SHAPE, low_rank, pair_mlp, save_head, tiny
+from pairmi import api
+from pairmi.backbones.checkpoint import save_tensors
+from pairmi.cli import main
+from pairmi.draw import Streams
+from pairmi.mi.head import LowRankHead
+from pairmi.mi.probe import Probe
+from pairmi.mi.proxies import Shuffled
+from pairmi.spec import Model, identify, load, rule, with_head
+from pairmi.types import PairmiError
+
+MODEL = tiny()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A backbone and a head that reads two of its layers."""
+    save_tensors(tmp_path / "tiny.safetensors", MODEL.backbone.state_dict(), {"shape": asdict(SHAPE)})
+    return str(tmp_path / "tiny.safetensors"), save_head(tmp_path / "head.safetensors", low_rank(layers=2), MODEL, (1, 2))
+
+
+def test_a_head_comes_back_as_it_was_with_its_layers(files: tuple[str, str]) -> None:
+    model = load(files[0], head=files[1])
+    assert identify(model) == identify(MODEL)
+    tokens = torch.full((3, 8), 4)
+    prediction = model(tokens)
+    assert prediction.hidden.shape == (3, 8, 32)
+    matrix = model.head(prediction, model, Streams(0, torch.arange(3)))
+    torch.testing.assert_close(matrix, low_rank(layers=2).estimate(MODEL.backbone.reporting([1, 2])(tokens)).detach())
+    assert load(files[0]).head is None
+
+
+def test_a_pair_mlp_too(tmp_path: Path) -> None:
+    model = with_head(MODEL, save_head(tmp_path / "mlp", pair_mlp(), MODEL))
+    assert model.head(model(torch.full((1, 8), 4)), model, Streams(0, torch.arange(1))).shape == (1, 8, 8)
+
+
+def test_rules_take_the_head_if_there_is_one(files: tuple[str, str]) -> None:
+    bare, guided = load(files[0]), load(files[0], head=files[1])
+    assert isinstance(rule("mi-bound", bare).mi, Probe)
+    assert rule("mi-bound", guided).mi is guided.head
+    assert rule("mi-guided:mi=head", guided).mi is guided.head
+    assert isinstance(rule("mi-bound:mi=probe", guided).mi, Probe)
+    assert rule("mi-bound:floor=0.5", guided).mi == Probe(floor=0.5)  # who speaks of the floor means the probe
+    assert rule("mi-bound:mi=shuffled", guided).mi == Shuffled(guided.head)
+    assert isinstance(rule("mi-bound:mi=shuffled", bare).mi.mi, Probe)
+    with pytest.raises(PairmiError, match=r"mi=head: model .* has no head; load\(..., head=FILE\), or choose another mi"):
+        rule("mi-bound:mi=head", bare)
+
+
+def test_decoding_with_a_head_costs_no_probes(files: tuple[str, str]) -> None:
+    out = pairmi.decode(load(files[0], head=files[1]), ["........"] * 3, "mi-bound:mi=head,budget=0.5")
+    assert all(set(one.text) <= set("abcd") and one.rows == one.passes for one in out)
+
+
+def test_mutual_information_by_a_head(files: tuple[str, str]) -> None:
+    model = load(files[0])
+    several = pairmi.mutual_information(model, ["a.......", "abcd...."], head=files[1])
+    one = pairmi.mutual_information(model, "a.......", head=files[1])
+    assert torch.equal(one.matrix, several[0].matrix)
+    assert one.rows == 1
+    assert one.bound.isinf().all()  # an estimate certifies nothing
+    assert one.conditional_entropies is one.asymmetry is one.inconsistency is None
+    assert one.entropies[0] == 0
+    assert len(one.strongest(3)) == 3
+    with pytest.raises(PairmiError, match="has no head; load"):
+        api.estimated(model, torch.full((1, 8), 4))
+
+
+def test_the_command_line_knows_heads(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["mi", "--backbone", files[0], "--canvas", "a......."]
+    assert main([*common, "--mi", "head", "--head", files[1], "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["mi"] == "head"
+    assert told["results"][0]["bound"] is None
+    assert main([*common, "--mi", "head", "--head", files[1]]) == 0
+    assert "1 rows evaluated; an estimate" in capsys.readouterr().out
+    assert main([*common, "--mi", "head"]) == 2
+    assert "has no head" in capsys.readouterr().err
+    assert main(["decode", "--backbone", files[0], "--canvas", "a.......", "--head", files[1], "--rule", "mi-bound:mi=head"]) == 0
+
+
+def test_a_head_for_other_weights_is_refused(files: tuple[str, str]) -> None:
+    other = tiny(seed=1)
+    with pytest.raises(
+        PairmiError, match=rf"was made for weights {identify(MODEL)}, but model 'tiny' has {identify(other)}; load the back"
+    ):
+        with_head(other, files[1])
+
+
+def test_what_is_no_head_is_refused(files: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(PairmiError, match=r"holds no head \(its description says kind=None\); train one with 'pairmi train head'"):
+        with_head(MODEL, files[0])
+    with pytest.raises(PairmiError, match="holds no head"):
+        with_head(MODEL, save_head(tmp_path / "odd", low_rank(), MODEL, head="odd"))
+    with pytest.raises(PairmiError, match="do not fit its own description; fetch or train it again"):
+        with_head(MODEL, save_head(tmp_path / "wrong", low_rank(), MODEL, config=low_rank(rank=2).about()))
+    with pytest.raises(PairmiError, match="no file at"):
+        with_head(MODEL, str(tmp_path / "absent"))
+
+
+def test_a_table_has_no_head() -> None:
+    with pytest.raises(PairmiError, match="Tabular: has no weights; heads and labels are for trained backbones"):
+        identify(load("sudoku4"))
+    assert isinstance(low_rank(), LowRankHead)
+    assert identify(Model(MODEL.backbone)) == identify(MODEL.backbone)

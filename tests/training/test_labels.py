@@ -1,0 +1,150 @@
+"""Labelling that is killed goes on and ends with the same bytes; also the command that the tests kill."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where `heads` is, for the process that is killed
+
+from heads import RandomStates, labelled, sudoku, tiny
+from pairmi.cli import main
+from pairmi.mi.probe import Probe
+from pairmi.spec import Model
+from pairmi.store import read_store, square
+from pairmi.tasks.sudoku.rules import peers
+from pairmi.training.labels import label, make_labels
+from pairmi.training.states import SudokuStates
+from pairmi.types import PairmiError
+
+MODEL = tiny()
+
+
+def make(folder: Path, pause: float = 0.0, count: int = 48, **changes: Any) -> None:
+    options: dict[str, Any] = {"seed": 3, "probe": Probe(floor=0.02), "shard": 4, "quiet": True}
+    make_labels(MODEL, RandomStates(pause), folder, count, **options | changes)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
+
+
+def kill_often(folder: Path) -> None:
+    """Start children, kill each at a random moment, say how many shards there are; let the last one finish."""
+    chance = random.Random(0)
+    for _ in range(8):
+        child = os.fork()
+        if not child:
+            make(folder, pause=0.01)
+            os._exit(0)
+        time.sleep(chance.uniform(0.02, 0.15))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        print(len(contents(folder)), flush=True)
+    make(folder)
+
+
+def test_a_labelling_that_is_killed_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, __file__, str(tmp_path / "killed")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    done = [int(line) for line in run.stdout.splitlines()]
+    assert len(done) == 8
+    assert done == sorted(done)  # nothing finished is lost
+    make(tmp_path / "whole")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    found, _ = read_store(tmp_path / "killed")
+    assert len(found) == 48
+    assert len({tuple(tokens) for tokens in found.tokens.tolist()}) == 48  # no state twice
+
+
+def test_finished_shards_are_left_alone_and_more_can_be_made(tmp_path: Path) -> None:
+    make(tmp_path, count=6)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert len(before) == 2
+    make(tmp_path, count=8)
+    make(tmp_path, count=12)
+    assert all(file.stat().st_mtime_ns == moment for file, moment in before.items())
+    assert len(contents(tmp_path)) == 3
+
+
+def test_parts_share_the_work(tmp_path: Path) -> None:
+    for k in (1, 0):
+        make(tmp_path / "parts", count=20, part=(k, 2))
+    make(tmp_path / "whole", count=20)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"seed": 4}, "seed"), ({"probe": Probe(floor=0.5)}, "floor"), ({"probe": Probe("kl", 0.02)}, "form"), ({"shard": 8}, "shard")],
+)
+def test_other_settings_are_refused(tmp_path: Path, change: dict[str, Any], name: str) -> None:
+    make(tmp_path, count=4)
+    with pytest.raises(PairmiError, match=rf"other weights or settings \(different: {name}\)"):
+        make(tmp_path, **change)
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    make(tmp_path, count=4)
+    with pytest.raises(PairmiError, match=r"other weights or settings \(different: backbone\); choose another --out"):
+        make_labels(tiny(seed=1), RandomStates(), tmp_path, 8, seed=3, probe=Probe(floor=0.02), shard=4, quiet=True)
+
+
+def test_impossible_requests_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PairmiError, match="labels: expected at least one state and one in a shard, got 0 and 4"):
+        make(tmp_path, count=0)
+    with pytest.raises(PairmiError, match="labels: part 2/2 does not exist; expected 0/N to N-1/N"):
+        make(tmp_path, part=(2, 2))
+
+
+def test_labels_are_what_the_probe_says_of_each_state_alone() -> None:
+    labels, _ = labelled(MODEL, 10)
+    for row in range(10):
+        alone = Probe(floor=0.0).measure(MODEL(labels.tokens[row : row + 1]), MODEL)
+        torch.testing.assert_close(square(labels.mi[row : row + 1], 8), alone.matrix.float(), atol=1e-5, rtol=1e-4)
+        assert int(labels.rows[row]) == 1 + int(alone.rows) == 1 + 4 * int(labels.masked[row])
+    assert labels.bound.max() == 0
+
+
+def test_pruned_labels_carry_their_certificate() -> None:
+    states = RandomStates().draw(MODEL, 0, 0, 10)
+    pruned, full = label(MODEL, states, Probe(floor=0.1)), label(MODEL, states, Probe(floor=0.0), together=3)
+    assert 0 < pruned.bound.max() <= 0.2
+    assert ((pruned.mi - full.mi).abs().amax(1) <= pruned.bound + 1e-6).all()
+    assert (pruned.rows <= full.rows).all()
+
+
+def test_sudoku_states_are_labelled(tmp_path: Path) -> None:
+    model = Model(sudoku().backbone, graph=peers())
+    states = SudokuStates(rules=("top-k:k=30",))
+    make_labels(model, states, tmp_path, 8, probe=Probe(floor=1.0), shard=8, quiet=True)
+    found, settings = read_store(tmp_path)
+    assert set(found.source) == {"uniform", "solving", "generating"}
+    assert settings["states"]["rules"] == ["top-k:k=30"]
+    assert found.mi.shape == (8, 3240)
+
+
+def test_the_command_line_refuses_what_is_no_part_and_no_sudoku(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["labels", "--out", str(tmp_path), "--states", "4"]
+    assert main([*common, "--part", "x", "--backbone", "sudoku4"]) == 2
+    assert "--part x: expected K/N, such as 0/2" in capsys.readouterr().err
+    assert main([*common, "--backbone", "sudoku4"]) == 2
+    assert "sudoku4 is no 9x9 Sudoku model" in capsys.readouterr().err
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    kill_often(Path(sys.argv[1]))
