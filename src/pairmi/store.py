@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from pairmi.backbones.checkpoint import write_whole
@@ -55,7 +55,7 @@ def part_of(grid: str) -> Split:
     return "test" if number < 2 else "validation" if number == 2 else "train"
 
 
-def triangle(matrices: PairMatrix) -> Float[Tensor, "B T"]:
+def triangle(matrices: Shaped[Tensor, "B L L"]) -> Shaped[Tensor, "B T"]:
     """The part above the diagonal, row by row."""
     upper = torch.triu_indices(matrices.shape[1], matrices.shape[1], 1)
     return matrices[:, upper[0], upper[1]]

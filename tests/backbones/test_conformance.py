@@ -105,7 +105,7 @@ def test_attention_is_between_our_positions(attentive: Model) -> None:
 def test_mutual_information_and_decoding_run(model: Model) -> None:
     canvas = canvases(model, 1, 5, masked=1.0)[0]
     canvas[0] = 0
-    found = pairmi.mutual_information(model, canvas, floor=0)
+    found = pairmi.mutual_information(model, canvas, floor=0.0)
     assert found.matrix.shape == (len(canvas), len(canvas))
     assert float(found.matrix[1:, 1:].max()) > 1e-6
     assert float(found.matrix[0].max()) == 0
@@ -118,9 +118,9 @@ def test_mutual_information_and_decoding_run(model: Model) -> None:
 
 
 def test_decoding_is_the_same_at_every_batch_size(model: Model) -> None:
-    several = list(canvases(model, 12, 7)[1:])
+    several = list(canvases(model, 6, 5))
     if isinstance(model.backbone, Tabular):
-        several = [canvas for canvas in canvases(model, 60, masked=0.9) if model.objection(canvas) is None]
+        several = [canvas for canvas in canvases(model, 12, masked=0.9) if model.objection(canvas) is None]
     several = [canvas for canvas in several if (canvas == model.vocab.size).any()]
     whole, alone = (pairmi.decode(model, several, rule="eb:budget=0.5", batch_size=size) for size in (64, 1))
     assert [out.text for out in whole] == [out.text for out in alone]
@@ -134,8 +134,8 @@ def test_attention_serves_as_a_control(attentive: Model) -> None:
 
 def test_lengths_are_any_or_the_one(model: Model) -> None:
     if model.length is None:
-        texts = pairmi.decode(model, [canvases(model, 1, length, 1.0)[0] for length in (3, 1, 6, 3)], rule="top-k:k=2")
-        assert [len(out.tokens) for out in texts] == [3, 1, 6, 3]
+        for length in (3, 1, 6):
+            assert len(pairmi.decode(model, canvases(model, 1, length, 1.0)[0], rule="top-k:k=2").tokens) == length
     else:
         with pytest.raises(PairmiError, match=rf"expected canvases of {model.length} positions, got 5"):
             model(torch.zeros(1, 5, dtype=torch.long))

@@ -67,7 +67,7 @@ def test_a_labelling_that_is_killed_ends_with_the_same_bytes(tmp_path: Path) -> 
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     found, _ = read_store(tmp_path / "killed")
     assert len(found) == 48
-    assert len({tuple(tokens) for tokens in found.tokens.tolist()}) == 48  # no state twice
+    assert len(set(found.grid)) == 48  # nothing was done twice (of the grids: little canvases may be equal by chance)
 
 
 def test_finished_shards_are_left_alone_and_more_can_be_made(tmp_path: Path) -> None:
