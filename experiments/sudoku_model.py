@@ -85,7 +85,7 @@ def main() -> None:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     text = f"""# The Sudoku model, measured
 
-Printed by `python experiments/sudoku_model.py --lists FOLDER` ({about}; weights {weights}).
+Printed by `python experiments/sudoku_model.py --count {options.count} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
 Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {sudoku.histogram(test.givens)} (mean
 {float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.
