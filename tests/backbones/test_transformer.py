@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pairmi.backbones.transformer import RowwiseLinear, Transformer, TransformerConfig
+from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.types import Backbone, PairmiError
 
 SMALL = TransformerConfig(symbols="abcde", length=12, width=32, depth=2, heads=4)
@@ -111,7 +112,7 @@ def test_training_and_inference_agree() -> None:
 
 def test_the_linear_map_is_a_linear_map() -> None:
     torch.manual_seed(0)
-    layer, x = RowwiseLinear(6, 4), torch.randn(3, 5, 6)
+    layer, x = Rowwise(6, 4, bias=False), torch.randn(3, 5, 6)
     plain = torch.einsum("bli,oi->blo", x, layer.weight)
     torch.testing.assert_close(layer(x), plain)
     with torch.no_grad():

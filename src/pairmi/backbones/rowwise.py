@@ -7,7 +7,10 @@ from torch.nn import functional
 
 
 class Rowwise(nn.Linear):
-    """A linear map which, outside of training, is one [L, in] x [in, out] product per row: the same shape in every batch."""
+    """A linear map which, outside of training, is one [L, in] x [in, out] product per row: the same shape in every batch.
+
+    It is also the faster way on a CPU, where one row's activations stay in the cache.
+    """
 
     def forward(self, x: Float[Tensor, "B *L D"]) -> Float[Tensor, "B *L E"]:
         """X W^T + b."""

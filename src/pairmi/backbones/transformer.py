@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pairmi.backbones.rowwise import Rowwise
 from pairmi.counting import joined
 from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
 
@@ -31,23 +32,6 @@ class TransformerConfig:
             raise PairmiError(f"TransformerConfig: sizes must be >= 1 and width a multiple of heads, got {self}")
 
 
-class RowwiseLinear(nn.Linear):
-    """A bias-free linear map which, outside of training, multiplies each sequence on its own.
-
-    One [L, in] x [in, out] product per row has the same shape in every batch, so a row's bits cannot depend on
-    its batch mates. It is also the faster way on a CPU, where one row's activations stay in the cache.
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__(inputs, outputs, bias=False)
-
-    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
-        """X W^T."""
-        if torch.is_grad_enabled():
-            return functional.linear(x, self.weight)
-        return torch.bmm(x, self.weight.t().expand(x.shape[0], -1, -1))
-
-
 class Block(nn.Module):
     """Attention and a GELU network, each behind a layer norm, each added to the stream."""
 
@@ -55,12 +39,12 @@ class Block(nn.Module):
         super().__init__()
         self.heads = heads
         self.attention_norm = nn.LayerNorm(width, bias=False)
-        self.qkv = RowwiseLinear(width, 3 * width)
+        self.qkv = Rowwise(width, 3 * width, bias=False)
         self.sharpness = nn.Parameter(torch.full((heads, 1, 1), 2.0))
-        self.mix = RowwiseLinear(width, width)
+        self.mix = Rowwise(width, width, bias=False)
         self.mlp_norm = nn.LayerNorm(width, bias=False)
-        self.up = RowwiseLinear(width, 4 * width)
-        self.down = RowwiseLinear(4 * width, width)
+        self.up = Rowwise(width, 4 * width, bias=False)
+        self.down = Rowwise(4 * width, width, bias=False)
         nn.init.zeros_(self.mix.weight)
         nn.init.zeros_(self.down.weight)
 
@@ -91,7 +75,7 @@ class Transformer(nn.Module):
         self.position = nn.Parameter(torch.empty(config.length, config.width))
         self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.depth))
         self.norm = nn.LayerNorm(config.width, bias=False)
-        self.readout = RowwiseLinear(config.width, self.vocab.size)
+        self.readout = Rowwise(config.width, self.vocab.size, bias=False)
         nn.init.normal_(self.symbol.weight, std=0.5)
         nn.init.normal_(self.position, std=0.5)
         nn.init.zeros_(self.readout.weight)
