@@ -152,8 +152,9 @@ def with_head(model: Model, name: str) -> Model:
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != {n: tuple(t.shape) for n, t in head.state_dict().items()}:
         raise PairmiError(f"head: the tensors in {file} do not fit its own description; fetch or train it again")
     head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    backbone = cast(Transformer, model.backbone)
-    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.requires_grad_(False).eval().to(backbone.position.device))
+    backbone = cast(Transformer | MaskedLM, model.backbone)
+    place = backbone.position.device if isinstance(backbone, Transformer) else "cpu"  # where its predictions live
+    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.requires_grad_(False).eval().to(place))
 
 
 def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:
