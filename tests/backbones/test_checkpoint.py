@@ -36,7 +36,7 @@ for attempt in range(25):
         while True:
             number += 1
             save_tensors(target, {"x": torch.full((300_000,), float(number))}, {"number": number})
-    time.sleep(rng.uniform(0.005, 0.06))
+    time.sleep(rng.uniform(0.02, 0.2))  # a busy disk takes tens of milliseconds a file
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     tensors, about = load_tensors(target)

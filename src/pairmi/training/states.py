@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -81,9 +82,10 @@ class SudokuStates:
         boards = torch.full((round(count * self.generating / self.each), model.length), EMPTY)
         found += self._visited(model, boards, "generating", Sampling(sampling), shard, None)
         chosen: dict[bytes, State] = {}
-        for state in (*found, *uniform_masks(count, second, levels)):
-            if len(chosen) < count:
-                chosen.setdefault(bytes(state.tokens.tolist()), state)
+        for state in chain(found, uniform_masks(count, second, levels)):
+            if len(chosen) == count:
+                break
+            chosen.setdefault(bytes(state.tokens.tolist()), state)
         return list(chosen.values())
 
     def _visited(self, model: Model, canvases: Tokens, source: str, sampling: Sampling, shard: int, grids: Tokens | None) -> list[State]:

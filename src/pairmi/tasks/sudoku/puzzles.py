@@ -37,8 +37,8 @@ def unique_puzzles(count: int, seed: int, givens: tuple[int, int] = (25, 29)) ->
     low, high = givens
     if not 17 <= low <= high <= 81:
         raise PairmiError(f"puzzles: givens must be between 17 (fewer never have one solution) and 81, got {low}-{high}")
-    rng = np.random.default_rng(seed)
-    return _dug([int(target) for target in rng.integers(low, high + 1, count)], rng)
+    targets = np.random.default_rng((seed, 1)).integers(low, high + 1, count)  # of their own: fewer puzzles are the first of more
+    return _dug(targets.tolist(), np.random.default_rng(seed))
 
 
 def paper_puzzles(count: int, seed: int) -> Puzzles:
