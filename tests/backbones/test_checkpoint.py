@@ -27,6 +27,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 import torch
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
+torch.set_num_threads(1)  # a forked child has no thread pool
 target, rng = Path(sys.argv[1]), random.Random(0)
 save_tensors(target, {"x": torch.zeros(300_000)}, {"number": 0})
 for attempt in range(25):
