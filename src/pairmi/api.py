@@ -217,7 +217,7 @@ def decode(
 def decode(
     model: Backbone,
     canvas: str | list[Canvas] | Tensor,
-    rule: str | Selector = "mi-bound",
+    rule: str | Selector = "mi-guided",
     *,
     verify: bool = False,
     seed: int = 0,

@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
     decode.add_argument("--backbone", default="sudoku", help="as for mi")
     decode.add_argument("--canvas", required=True, help=CANVAS)
     decode.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    decode.add_argument("--rule", default="mi-bound", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    decode.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
     decode.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; commit what one-by-one decoding would draw"
     )
