@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pairmi import commands
 from pairmi.cli import main
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
@@ -205,7 +204,7 @@ def test_an_interruption_is_exit_130(capsys: pytest.CaptureFixture[str], monkeyp
     def interrupted(options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "rules", interrupted)
+    monkeypatch.setattr("pairmi.commands.rules.run", interrupted)
     assert main(["rules"]) == 130
     assert capsys.readouterr().err == "pairmi rules: interrupted; what was finished is kept\n"
 
@@ -214,7 +213,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPat
     def broken(options: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(commands, "rules", broken)
+    monkeypatch.setattr("pairmi.commands.rules.run", broken)
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert main(["rules"]) == 0
 

@@ -2,74 +2,77 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, or - for standard input"
+Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
-    parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def _mi(command: Adding) -> None:
+    parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
+    parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
+    parser.add_argument("--canvas", required=True, help=CANVAS)
+    parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
+    parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
+    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    parser.add_argument("--top", type=int, default=10, help="how many of the strongest pairs to print")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--figure", type=Path, help="draw the matrix of the first canvas into this file")
 
-    def command(name: str, text: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    mi = command("mi", "pairwise mutual information between the unknown positions of canvases")
-    mi.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
-    mi.add_argument("--canvas", required=True, help=CANVAS)
-    mi.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
-    mi.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    mi.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
-    mi.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
-    mi.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
-    mi.add_argument("--top", type=int, default=10, help="how many of the strongest pairs to print")
-    mi.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    mi.add_argument("--figure", type=Path, help="draw the matrix of the first canvas into this file")
-
-    decode = command("decode", "fill the unknown positions of canvases")
-    decode.add_argument("--backbone", default="sudoku", help="as for mi")
-    decode.add_argument("--canvas", required=True, help=CANVAS)
-    decode.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    decode.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
-    decode.add_argument(
+def _decode(command: Adding) -> None:
+    parser = command("decode", "fill the unknown positions of canvases")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--canvas", required=True, help=CANVAS)
+    parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
+    parser.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    parser.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; commit what one-by-one decoding would draw"
     )
-    decode.add_argument("--seed", type=int, default=0, help="of all random draws")
-    decode.add_argument("--temperature", type=float, default=1.0, help="of the draws")
-    decode.add_argument("--greedy", action="store_true", help="take the likeliest symbols")
-    decode.add_argument("--accept", type=float, default=0.999, help="with --greedy --verify: how sure the conditional must be of a draft")
-    decode.add_argument("--batch", type=int, default=256, help="canvases decoded at once; no result depends on it")
-    decode.add_argument("--anyway", action="store_true", help="fill canvases that are known to have no completion")
-    decode.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
-    decode.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    decode.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
+    parser.add_argument("--seed", type=int, default=0, help="of all random draws")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the draws")
+    parser.add_argument("--greedy", action="store_true", help="take the likeliest symbols")
+    parser.add_argument("--accept", type=float, default=0.999, help="with --greedy --verify: how sure the conditional must be of a draft")
+    parser.add_argument("--batch", type=int, default=256, help="canvases decoded at once; no result depends on it")
+    parser.add_argument("--anyway", action="store_true", help="fill canvases that are known to have no completion")
+    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
 
+
+def _rules(command: Adding) -> None:
     command("rules", "the catalogue of decoding rules").add_argument("--json", action="store_true", help="as JSON")
 
-    data = command("data", "make puzzles with a proved unique solution, one a line")
-    data.add_argument("task", choices=("sudoku",))
-    data.add_argument("--count", type=int, default=10, help="how many")
-    data.add_argument("--givens", default="27", help="given cells: a number, or a range such as 25-29")
-    data.add_argument("--seed", type=int, default=0, help="the same seed gives the same puzzles")
-    data.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
 
-    train = command("train", "train a model; the same command goes on where a killed run stopped")
-    train.add_argument("what", choices=("denoiser", "head"))
-    train.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
-    train.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
-    train.add_argument("--out", type=Path, help="write the finished weights here")
-    train.add_argument("--steps", type=int, default=6000, help="optimiser steps")
-    train.add_argument("--decay", type=float, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
-    train.add_argument("--batch", type=int, default=96, help="sequences a step")
-    train.add_argument("--width", type=int, default=128)
-    train.add_argument("--depth", type=int, default=8)
-    train.add_argument("--heads", type=int, default=4)
-    train.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
-    train.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
-    train.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
-    head = train.add_argument_group("head only")
+def _data(command: Adding) -> None:
+    parser = command("data", "make puzzles with a proved unique solution, one a line")
+    parser.add_argument("task", choices=("sudoku",))
+    parser.add_argument("--count", type=int, default=10, help="how many")
+    parser.add_argument("--givens", default="27", help="given cells: a number, or a range such as 25-29")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same puzzles")
+    parser.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
+
+
+def _train(command: Adding) -> None:
+    parser = command("train", "train a model; the same command goes on where a killed run stopped")
+    parser.add_argument("what", choices=("denoiser", "head"))
+    parser.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
+    parser.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
+    parser.add_argument("--out", type=Path, help="write the finished weights here")
+    parser.add_argument("--steps", type=int, default=6000, help="optimiser steps")
+    parser.add_argument("--decay", type=float, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
+    parser.add_argument("--batch", type=int, default=96, help="sequences a step")
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
+    parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
+    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    head = parser.add_argument_group("head only")
     head.add_argument("--backbone", default="sudoku", help="whose mutual information to learn")
     head.add_argument("--labels", type=Path, help="folder that 'pairmi labels' filled")
     head.add_argument("--limit", type=int, help="use about so many labelled states only")
@@ -83,42 +86,57 @@ def build_parser() -> argparse.ArgumentParser:
     head.add_argument("--rank", type=int, default=8, help="low-rank: the rank of each")
     head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
 
-    labels = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
-    labels.add_argument("--backbone", default="sudoku", help="as for mi")
-    labels.add_argument("--out", type=Path, required=True, help="folder for the shards")
-    labels.add_argument("--states", type=int, required=True, help="how many; rounded up to whole shards")
-    labels.add_argument("--seed", type=int, default=0, help="of the states")
-    labels.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
-    labels.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
-    labels.add_argument("--shard", type=int, default=256, help="states in a file")
-    labels.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
-    labels.add_argument(
+
+def _labels(command: Adding) -> None:
+    parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the shards")
+    parser.add_argument("--states", type=int, required=True, help="how many; rounded up to whole shards")
+    parser.add_argument("--seed", type=int, default=0, help="of the states")
+    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--shard", type=int, default=256, help="states in a file")
+    parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    parser.add_argument(
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
     )
-    labels.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
 
-    bench = command("bench", "measure; see experiments/ for the published tables")
-    bench.add_argument("name", choices=("exact", "speed", "head", "probe"))
-    bench.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
-    bench.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
-    bench.add_argument("--verify", action="store_true", help="exact: also with verification")
-    bench.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
-    bench.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
-    bench.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
-    bench.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
-    bench.add_argument("--json", type=Path, help="write the records into this file")
-    bench.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
+
+def _bench(command: Adding) -> None:
+    parser = command("bench", "measure; see experiments/ for the published tables")
+    parser.add_argument("name", choices=("exact", "speed", "head", "probe"))
+    parser.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
+    parser.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
+    parser.add_argument("--verify", action="store_true", help="exact: also with verification")
+    parser.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
+    parser.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
+    parser.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
+    parser.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
+    parser.add_argument("--json", type=Path, help="write the records into this file")
+    parser.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _bench):
+        add(command)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 = done, 2 = bad input, 130 = interrupted."""
     options = build_parser().parse_args(arguments)
-    from pairmi import commands
     from pairmi.types import PairmiError
 
     try:
-        getattr(commands, options.command)(options)
+        import_module(f"pairmi.commands.{options.command}").run(options)
     except PairmiError as error:
         print(f"pairmi {options.command}: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,83 @@
+"""`pairmi bench`."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from pairmi.bench import report
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import load
+from pairmi.tasks.tables import WORLDS
+from pairmi.types import PairmiError
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi bench`."""
+    from pairmi.bench import speed, worlds
+    from pairmi.bench.grid import all_settings
+
+    if options.name == "speed":
+        records = list(tqdm(speed.selection_times(options.limit or 256), total=len(CATALOGUE), desc="speed", file=sys.stderr))
+        print(report.table(records, ("rule", "selection_ms", "pass_ms", "share")))
+    elif options.name in ("head", "probe"):
+        if options.labels is None:
+            raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")
+        records = (_bench_head if options.name == "head" else _bench_probe)(options)
+    else:
+        names, specs = options.worlds or list(WORLDS), options.rules or all_settings()
+        for name in set(names) - set(WORLDS):
+            raise PairmiError(f"bench exact: unknown world {name!r}; known: {', '.join(WORLDS)}")
+        ways = (False, True) if options.verify else (False,)
+        total = len(names) * len(specs) * len(ways)
+        records = list(tqdm(worlds.sweep(names, specs, ways), total=total, desc="exact", file=sys.stderr))
+        print("Fewest passes of each rule at which nothing is lost (KL = 0), from the empty canvas:\n")
+        print(report.table(worlds.lossless(records), ("world", "rule", "verified", "passes", "rows", "accepted")))
+        if options.figure:
+            panels = {name: [r for r in records if r["world"] == name and not r["verified"]] for name in names}
+            report.draw_frontiers(panels, "passes", "agreement", options.figure)
+    if options.json:
+        options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Fidelity on test grids, by source and by masked fraction, then the cost beside a pass."""
+    from pairmi.bench import head, head_cost
+    from pairmi.spec import with_head
+    from pairmi.store import read_store
+
+    found, settings = read_store(options.labels, options.limit)
+    test, model = found.split("test"), load(options.backbone, attention=True)
+    records = head.fidelity_records(model, test, settings, options.head)
+    for group in dict.fromkeys(record["group"] for record in records):
+        print(f"\n{group}\n{report.table([r for r in records if r['group'] == group], head.COLUMNS)}")
+    plain = load(options.backbone)
+    readers = {name: with_head(plain, name) for name in options.head}
+    heads = {name: (reader, reader.head) for name, reader in readers.items() if reader.head is not None}
+    empty = torch.full((256, test.tokens.shape[1]), model.vocab.size)
+    costs = head_cost.cost_records(heads, empty)
+    print(f"\n{report.table(costs, ('head', 'parameters', 'head_mflop', 'flop_share', 'head_ms', 'pass_ms', 'time_share', 'rows'))}")
+    if options.figure and options.head:
+        head.draw_calibration(head.calibration_curves(plain, test, options.head), options.figure)
+    return records + costs
+
+
+def _bench_probe(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What pruning saves, whether its certificates hold, how fast labelling is, and how symmetric the model's beliefs are."""
+    from pairmi.bench import probing
+    from pairmi.mi.probe import Probe
+    from pairmi.store import read_store
+
+    found, settings = read_store(options.labels)
+    model, probe = load(options.backbone), Probe(settings["form"], settings["floor"])
+    records = probing.rows_records(found, settings)
+    print(report.table(records, ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency")))
+    some = found.tokens[torch.arange(0, len(found), max(1, len(found) // (options.limit or 64)))][: options.limit or 64]
+    extra = [probing.confirmed(model, some, probe), probing.throughput(model, some, probe)]
+    extra.append(probing.equivariance(model, some, probe, torch.Generator().manual_seed(0)))
+    for record in extra:
+        print(f"\n{report.table([record], tuple(record))}")
+    return records + extra

@@ -1,0 +1,27 @@
+"""`pairmi labels`."""
+
+import argparse
+
+import torch
+
+from pairmi.spec import load
+from pairmi.types import PairmiError
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi labels`."""
+    from pairmi.mi.probe import Probe
+    from pairmi.training.labels import make_labels
+    from pairmi.training.states import SudokuStates
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    number, _, of = options.part.partition("/")
+    if not (number.isdigit() and of.isdigit()):
+        raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
+    model = load(options.backbone)
+    if model.conflict is None:
+        raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model; states can be drawn for Sudoku only")
+    probe = Probe(options.form, options.floor, options.batch)
+    part = (int(number), int(of))
+    make_labels(model, SudokuStates(), options.out, options.states, seed=options.seed, probe=probe, shard=options.shard, part=part)

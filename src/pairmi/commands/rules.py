@@ -1,0 +1,24 @@
+"""`pairmi rules`."""
+
+import argparse
+import json
+
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import EMBEDDED, ESTIMATES, parameters
+from pairmi.tasks.tables import WORLDS
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi rules`."""
+    rows = [
+        {"name": name, "parameters": parameters(name), "about": (rule.__doc__ or "").splitlines()[0], "reference": vars(rule)["reference"]}
+        for name, rule in CATALOGUE.items()
+    ]
+    if options.json:
+        print(json.dumps(rows))
+        return
+    for row in rows:
+        defaults = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
+        print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
+    print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
+    print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")
