@@ -10,6 +10,13 @@ CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, or - f
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
+def _engine(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_argument_group("where it is done; no result depends on it")
+    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
+    where.add_argument("--workers", type=int, help="ray: how many, of one processor each; default: as many as this machine has")
+    where.add_argument("--gpus-per-worker", type=float, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
+
+
 def _mi(command: Adding) -> None:
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
@@ -42,6 +49,7 @@ def _decode(command: Adding) -> None:
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
+    _engine(parser)
 
 
 def _rules(command: Adding) -> None:
@@ -108,6 +116,7 @@ def _labels(command: Adding) -> None:
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
     )
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    _engine(parser)
 
 
 def _bench(command: Adding) -> None:
@@ -138,15 +147,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 = done, 2 = bad input, 130 = interrupted."""
+    """Run one command; 0 = done, 1 = done but for what is named on standard error, 2 = bad input, 130 = interrupted."""
     options = build_parser().parse_args(arguments)
+    from pairmi.spread.units import Incomplete
     from pairmi.types import PairmiError
 
     try:
         import_module(f"pairmi.commands.{options.command}").run(options)
     except PairmiError as error:
         print(f"pairmi {options.command}: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, Incomplete) else 2
     except KeyboardInterrupt:
         print(f"pairmi {options.command}: interrupted; what was finished is kept", file=sys.stderr)
         return 130

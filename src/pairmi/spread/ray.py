@@ -20,9 +20,11 @@ RETRIES = 3  # how often a unit is begun again after its worker died
 class RayWorker(Worker):
     """A worker in a process of its own, which computes with one thread."""
 
-    def __init__(self, job: Job, device: str | None) -> None:
+    def __init__(self, stored: Sequence[Any], device: str | None) -> None:
+        import ray
+
         torch.set_num_threads(1)
-        super().__init__(job, device)
+        super().__init__(ray.get(stored[0]), device)
 
     def ready(self) -> None:
         """Returns when the worker has started."""
@@ -47,8 +49,8 @@ class Ray:
         with _cluster(self.workers) as ray:
             resources = {"num_cpus": 1, "num_gpus": self.gpus_per_worker, "max_restarts": -1, "max_task_retries": RETRIES}
             start = ray.remote(**resources)(RayWorker)
-            shared = ray.put(job)
-            actors = [start.remote(shared, "cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
+            stored = [ray.put(job)]  # in a list, as an address: an actor that is started again fetches it again
+            actors = [start.remote(stored, "cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
             try:
                 yield from _in_order(ray, actors, units)
             finally:
