@@ -119,6 +119,21 @@ def _labels(command: Adding) -> None:
     _engine(parser)
 
 
+def _plan(command: Adding) -> None:
+    parser = command("plan", "what labelling would cost, measured on a few states here")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--states", type=int, required=True, help="how many are to be labelled")
+    parser.add_argument("--workers", type=int, help="that share the work, one core each; default: as many as this machine has")
+    parser.add_argument("--sample", type=int, default=16, help="states to measure")
+    parser.add_argument("--canvas", help="measure on these instead of drawn ones: " + CANVAS)
+    parser.add_argument("--length", type=int, help="of drawn sequences, for a backbone that takes any")
+    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    parser.add_argument("--tflops", type=float, help="also the hours with workers that sustain so many TFLOP/s, such as GPUs")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
 def _bench(command: Adding) -> None:
     parser = command("bench", "measure; see experiments/ for the published tables")
     parser.add_argument("name", choices=("exact", "speed", "head", "probe"))
@@ -141,7 +156,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _bench):
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench):
         add(command)
     return parser
 

@@ -17,17 +17,24 @@ WINDOW = 4  # units under way for each worker, those included that are finished 
 RETRIES = 3  # how often a unit is begun again after its worker died
 
 
-class RayWorker(Worker):
-    """A worker in a process of its own, which computes with one thread."""
+class RayWorker:
+    """A worker in a process of its own, which computes with one thread; it fetches the job with its first unit."""
 
-    def __init__(self, stored: Sequence[Any], device: str | None) -> None:
-        import ray
-
+    def __init__(self, device: str | None) -> None:
         torch.set_num_threads(1)
-        super().__init__(ray.get(stored[0]), device)
+        self.device = device
+        self.worker: Worker | None = None
 
     def ready(self) -> None:
-        """Returns when the worker has started."""
+        """Returns when the process has started."""
+
+    def work(self, unit: Unit, stored: Sequence[Any]) -> Outcome:
+        """Do one unit; `stored` holds the address of the job, which a process that was started again needs again."""
+        if self.worker is None:
+            import ray
+
+            self.worker = Worker(ray.get(stored[0]), self.device)
+        return self.worker.work(unit)
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,9 @@ class Ray:
         with _cluster(self.workers) as ray:
             resources = {"num_cpus": 1, "num_gpus": self.gpus_per_worker, "max_restarts": -1, "max_task_retries": RETRIES}
             start = ray.remote(**resources)(RayWorker)
-            stored = [ray.put(job)]  # in a list, as an address: an actor that is started again fetches it again
-            actors = [start.remote(stored, "cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
+            actors = [start.remote("cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
             try:
-                yield from _in_order(ray, actors, units)
+                yield from _in_order(ray, actors, [ray.put(job)], units)
             finally:
                 for actor in actors:
                     ray.kill(actor)
@@ -79,7 +85,7 @@ def _cluster(workers: int) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _in_order(ray: Any, actors: Sequence[Any], units: Iterable[Unit]) -> Iterator[Outcome]:
+def _in_order(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit]) -> Iterator[Outcome]:
     """Give each unit to the actor that has the fewest, as long as there is room, and hand the outcomes on in order."""
     source, more = _with_error(units), True
     waiting: deque[tuple[Unit | PairmiError, Any]] = deque()  # with the tasks that do them
@@ -92,7 +98,7 @@ def _in_order(ray: Any, actors: Sequence[Any], units: Iterable[Unit]) -> Iterato
             unit = next(source, None)
             more = isinstance(unit, Unit)
             if isinstance(unit, Unit):
-                task = actors[least].work.remote(unit)
+                task = actors[least].work.remote(unit, stored)
                 waiting.append((unit, task))
                 running[task], given[least] = least, given[least] + 1
             elif unit is not None:
@@ -126,6 +132,5 @@ def _outcome(ray: Any, unit: Unit | PairmiError, task: Any) -> Outcome:
             raise PairmiError(str(error.cause)) from None
         raise
     except ray.exceptions.RayActorError as error:
-        why = str(error).strip().partition("\n")[0]
-        return Outcome(unit, None, (Failure(unit.name, f"its worker died {RETRIES + 1} times ({why})"),))
+        return Outcome(unit, None, (Failure(unit.name, f"its worker died, in {RETRIES + 1} attempts ({type(error).__name__})"),))
     return outcome
