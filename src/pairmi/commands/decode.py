@@ -12,7 +12,7 @@ import torch
 
 from pairmi import api
 from pairmi.commands.canvases import canvas_lines
-from pairmi.commands.engine import chosen_engine, loading_device
+from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
 from pairmi.spread.placed import placed
@@ -95,38 +95,37 @@ def run(options: argparse.Namespace) -> None:
     job = Filling(model, options.rule, sampling, options.trace)
     outcomes = engine.run(job, _batches(job, _checked_canvases(model, options), options.batch))
     filled = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
-    if options.json:
-        header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-        _print_document(header, filled, options.trace)
-    else:
-        for _, out in filled:
-            _print_filled(model, out)
+    header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
+    pieces = _document(header, filled, options.trace) if options.json else (_described(model, out) for _, out in filled)
+    with results_alone() as file:
+        for piece in pieces:
+            print(piece, end="", file=file, flush=True)
 
 
 def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
 
 
-def _print_document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], trace: bool) -> None:
-    """One JSON document, begun with the first result: bad input prints nothing. Its end is printed also where some failed."""
+def _document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], trace: bool) -> Iterator[str]:
+    """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed."""
     opening = before = json.dumps(header)[:-1] + ', "results": ['
     incomplete = None
     try:
         for text, out in filled:
             steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-            record = {"canvas": text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
-            print(before, json.dumps(record), sep="", end="", flush=True)
+            yield before + json.dumps({"canvas": text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps)
             before = ",\n"
     except Incomplete as error:
         incomplete = error
-    print((opening if before == opening else "") + "]}")
+    yield (opening if before == opening else "") + "]}\n"
     if incomplete is not None:
         raise incomplete
 
 
-def _print_filled(model: Model, out: api.Filled) -> None:
-    print(f"{out.text}\t{out.passes} passes\t{out.rows} rows", flush=True)
+def _described(model: Model, out: api.Filled) -> str:
+    """For people."""
+    lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows"]
     for number, step in enumerate(out.steps, 1):
-        print(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))
-        for i, reason in step.waiting.items():
-            print(f"    {model.place(i)} waits: {reason}")
+        lines.append(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))
+        lines += [f"    {model.place(i)} waits: {reason}" for i, reason in step.waiting.items()]
+    return "\n".join(lines) + "\n"
