@@ -109,7 +109,9 @@ class Disturbed:
 
     def __post_init__(self) -> None:
         arguments = ["--child", str(self.folder), "--units", str(self.units), "--pause", str(self.pause)]
-        self.process = subprocess.Popen([sys.executable, __file__, *arguments], env=os.environ | {"RAY_worker_niceness": "0"})
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, *arguments], stdout=subprocess.DEVNULL, env=os.environ | {"RAY_worker_niceness": "0"}
+        )
 
     def progressed(self, more: int) -> bool:
         """Wait until `more` units have been finished; False = it was the end."""
@@ -123,7 +125,7 @@ class Disturbed:
 
 def disturb(folder: Path, units: int, pause: float, kills: int, chance: random.Random) -> int:
     """Kill, alternately a worker and the driver, until there were enough; then let it finish. Returns how many hit."""
-    done = 0
+    done, orphans = 0, set[int]()
     while True:
         before = {file: file.stat().st_mtime_ns for file in shards(folder)}
         run = Disturbed(folder, units, pause)
@@ -135,19 +137,14 @@ def disturb(folder: Path, units: int, pause: float, kills: int, chance: random.R
             print(f"kill {done}: worker {victim}, {len(shards(folder))} of {units} units finished", flush=True)
             if done < kills and run.progressed(1):
                 time.sleep(chance.uniform(0, 2 * pause))
-                helpers = set(family(run.process.pid))
+                orphans |= set(family(run.process.pid))
                 run.process.kill()
-                run.process.wait()
                 done += 1
-                took = gone(helpers, 60)
-                now = len(shards(folder))
-                print(
-                    f"kill {done}: driver {run.process.pid}, {now} of {units} units finished; its Ray was gone after {took:.1f} s",
-                    flush=True,
-                )
+                print(f"kill {done}: driver {run.process.pid}, {len(shards(folder))} of {units} units finished", flush=True)
         code = run.process.wait()
         assert all(file.stat().st_mtime_ns == moment for file, moment in before.items()), "a finished unit was made again"
         if code == 0:
+            print(f"the {len(orphans)} orphans of killed drivers were gone {gone(orphans, 300):.0f} s after the end", flush=True)
             return done
 
 

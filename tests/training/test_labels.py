@@ -2,10 +2,12 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where `heads` is, for the process that is killed
 
-from heads import RandomStates, labelled, sudoku, tiny
+from heads import SHAPE, RandomStates, labelled, sudoku, tiny
+from pairmi.backbones.transformer import Transformer
 from pairmi.cli import main
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model
+from pairmi.spread.units import Incomplete
 from pairmi.store import read_store, square
 from pairmi.tasks.sudoku.rules import peers
 from pairmi.training.labels import label, make_labels
-from pairmi.training.states import SudokuStates
-from pairmi.types import PairmiError
+from pairmi.training.states import State, SudokuStates
+from pairmi.types import PairmiError, Prediction
 
 MODEL = tiny()
 
@@ -125,6 +129,39 @@ def test_pruned_labels_carry_their_certificate() -> None:
     assert 0 < pruned.bound.max() <= 0.2
     assert ((pruned.mi - full.mi).abs().amax(1) <= pruned.bound + 1e-6).all()
     assert (pruned.rows <= full.rows).all()
+
+
+class Touchy(Transformer):
+    """Cannot take canvases that end with six d."""
+
+    def forward(self, tokens: torch.Tensor) -> Prediction:
+        if bool((tokens[:, 2:] == 3).all(1).any()):
+            raise RuntimeError("not so many d, please")
+        return super().forward(tokens)
+
+
+@dataclass(frozen=True)
+class OneBad(RandomStates):
+    """The second shard has a state that ends with six d, the third has none at all."""
+
+    def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
+        drawn = super().draw(model, seed, shard, count)
+        if shard == 1:
+            drawn[2].tokens[2:] = 3
+        if shard == 2:
+            raise KeyError("no states")
+        return drawn
+
+
+def test_a_state_that_cannot_be_labelled_is_named_and_the_other_shards_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    backbone = Touchy(SHAPE).eval().requires_grad_(False)
+    backbone.load_state_dict(MODEL.backbone.state_dict())
+    with pytest.raises(Incomplete, match="2 could not be done, named above; everything else is finished"):
+        make_labels(Model(backbone), OneBad(), tmp_path, 16, seed=3, probe=Probe(floor=0.02), shard=4, quiet=True)
+    assert sorted(contents(tmp_path)) == ["000000.parquet", "000003.parquet"]
+    first, second = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"labels: labels-\w{8}/seed3/4-8/\w{16}: uniform canvas [.][.]dddddd: RuntimeError: not so many d, please", first)
+    assert re.fullmatch(r"labels: labels-\w{8}/seed3/8-12/\w{16}: KeyError: 'no states'", second)
 
 
 def test_sudoku_states_are_labelled(tmp_path: Path) -> None:

@@ -5,16 +5,24 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from pairmi.bench.speed import seconds
 from pairmi.draw import Streams
 from pairmi.types import Backbone, PairwiseMI, Tokens
 
 
+def _attention_flops(query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
+    """From the shapes of its arguments; the counter of torch does not know the attention of processors."""
+    return int(sdpa_flop_count(query, key, value))
+
+
+ATTENTION = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
+
+
 def flops(work: Callable[[], object]) -> int:
     """Floating-point operations in the matrix products and the attention of one call."""
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=ATTENTION) as counter:
         work()
     return int(counter.get_total_flops())
 
