@@ -16,13 +16,13 @@ class Ledger:
         self.file = file
         self.found: dict[str, dict[str, Any]] = {}
         for number, line in enumerate(file.read_text().splitlines() if file is not None and file.is_file() else [], 1):
-            if not line.endswith("}"):
-                continue  # cut off by a kill while it was written: measured again
             try:
                 record = json.loads(line)
-                self.found[self._name(record["settings"])] = record
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it") from error
+            except json.JSONDecodeError:
+                continue  # cut off by a kill while it was written: measured again
+            if not isinstance(record, dict) or "settings" not in record:
+                raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it")
+            self.found[self._name(record["settings"])] = record
 
     def measured(self, settings: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The measurement under these settings: from the file, or made now and written at once, with commit, versions and machine."""
