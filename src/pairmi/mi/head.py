@@ -47,7 +47,7 @@ def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
 
 
 class LowRankHead(nn.Module):
-    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), the mean of both ways, with f_k(i, j) = u_ik^T diag(s_k) u_jk.
+    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), meaned over (i, j) and (j, i); f_k(i, j) = u_ik^T diag(s_k) u_jk.
 
     u_i is computed once per position, from the layer-normed hidden states, the marginals, the entropy and the place; a pair then
     costs K products of rank r, a learned e_ij that does not look at the canvas, and a network on all of these:
