@@ -25,8 +25,8 @@ from pairmi.web import api
 from pairmi.web.guard import Guard, Rate
 from pairmi.web.work import Busy, Event, Lane, Stopped, Watch, Work
 
-QUICK = (256, 20.0)  # room and seconds of the lane for single passes
-LONG = (64, 120.0)  # and of the lane for probing and decoding
+QUICK = (1, 256, 20.0)  # workers, room and seconds of the lane for single passes
+LONG = (2, 64, 120.0)  # and of the lane for probing and decoding: a second tab need not wait for the first
 
 
 class Canvas(BaseModel):

@@ -1,4 +1,4 @@
-"""Model work outside the event loop: one worker to a lane, a bounded queue, and an end between two backbone calls."""
+"""Model work outside the event loop: a few workers, a bounded queue, and an end between two backbone calls."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from pairmi.counting import joined
 from pairmi.spec import Model
 from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
 
-PIECE = 16  # sequences that one backbone call may evaluate before it looks whether anybody still wants them
+PIECE = 8  # sequences that one backbone call may evaluate before it looks whether anybody still wants them
 PAUSE = 0.1  # seconds between two reports of progress
 
 Event = dict[str, Any]  # what becomes a line of JSON
@@ -94,13 +94,13 @@ Work = Callable[[Watch], Event]
 
 
 class Lane:
-    """One worker that takes its work in order, with room for so many that wait."""
+    """Workers that take their work in order, with room for so much of it, each for so many seconds at most."""
 
-    def __init__(self, room: int, seconds: float) -> None:
+    def __init__(self, workers: int, room: int, seconds: float) -> None:
         self.room, self.seconds = room, seconds
         self.taken = 0  # waiting or at work
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="pairmi")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="pairmi")
 
     def submit(self, work: Work, tell: Callable[[Event], None] = lambda event: None) -> tuple[Watch, "Future[Event]"]:
         """Queue some work; the watch stops it, the future has its result."""

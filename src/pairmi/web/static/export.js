@@ -31,9 +31,13 @@ function boardBody(view, model, page) {
   return body;
 }
 
-function matrixBody(view) {
-  const size = 540 / view.mi.matrix.length;
-  const squares = view.mi.matrix.flatMap((row, i) => row.map((value, j) => (value > 0.002 * view.most ? `<rect x="${(j * size).toFixed(2)}" y="${(i * size).toFixed(2)}" width="${size.toFixed(2)}" height="${size.toFixed(2)}" fill="${colour(value / view.most)}"/>` : "")));
+function matrixBody(view, names) {
+  const size = 540 / view.open.length;
+  const squares = view.open.flatMap((i, row) => view.open.map((j, column) => {
+    const share = view.mi.matrix[i][j] / (view.most || 1);
+    const place = `x="${(column * size).toFixed(2)}" y="${(row * size).toFixed(2)}" width="${size.toFixed(2)}" height="${size.toFixed(2)}"`;
+    return share > 0.002 ? `<rect ${place} fill="${colour(share)}"><title>${names(i)} – ${names(j)}: ${view.mi.matrix[i][j]} nats</title></rect>` : "";
+  }));
   return `<rect width="540" height="540" fill="${colour(0)}"/>${squares.join("")}`;
 }
 
@@ -41,7 +45,7 @@ export function drawing(view, model, onBoard, names) {
   const style = getComputedStyle(document.documentElement);
   const page = Object.fromEntries(["paper", "ink", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   const about = onBoard && view.cell !== null ? ` with ${names(view.cell)}` : "";
-  return frame(560, 550, `${model.name}: mutual information${about} (${view.mi.kind === "head" ? "head" : "exact"})`, view.most, onBoard ? boardBody(view, model, page) : matrixBody(view), page);
+  return frame(560, 550, `${model.name}: mutual information${about} (${view.mi.kind === "head" ? "head" : "exact"})`, view.most, onBoard ? boardBody(view, model, page) : matrixBody(view, names), page);
 }
 
 async function rasterised(svg) {

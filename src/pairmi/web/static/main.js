@@ -37,9 +37,10 @@ function currentView() {
   const broken = run?.result?.broken;
   const mi = seen.canvas === before() ? seen[model().head ? state.mi : "probe"] ?? null : null;
   const reasons = step?.waiting ?? {};
+  const probs = seen.canvas === before() ? seen.probs : null;
   return {
-    text, before: before(), mi, most: largest(mi?.matrix), fresh, reasons, pinned, cell: state.cell,
-    probs: seen.canvas === before() ? seen.probs : null,
+    text, probs, before: before(), mi, most: largest(mi?.matrix), fresh, reasons, pinned, cell: state.cell,
+    open: (probs ?? []).flatMap((row, i) => (row ? [i] : [])),
     entropies: seen.entropies ?? [],
     earlier: new Set([...text].flatMap((symbol, i) => (!isOpen(symbol) && isOpen(state.canvas[i]) ? [i] : []))),
     blocker: reasons[state.cell]?.on ?? null,
@@ -123,6 +124,8 @@ async function probe() {
   const box = $("#progress");
   const { canvas } = seen;
   box.hidden = false;
+  box.children[0].value = 0;
+  box.children[1].textContent = "waiting";
   render();
   try {
     const found = await tasks.probe((signal) => follow("api/probe", { model: state.model, canvas }, signal, ({ rows, total }) => {
@@ -157,7 +160,10 @@ function build() {
   ruleEditor($("#rule"), offered.rules, model(), state.rule, (rule) => set({ rule }));
   if (state.view === "race") return buildRace(offered.rules, model());
   leaveRace();
+  $("#readout").textContent = "The open positions, each with each. Point at a pair.";
   drawCells = createCells(onBoard() ? $("#board") : $("#strip"), model(), state.canvas.length, names, actions);
+  const first = [...state.canvas].findIndex(isOpen);
+  if (!onBoard()) $("#scroller").scrollLeft = ($("#strip").children[first]?.offsetLeft ?? 0) - 200;
   return undefined;
 }
 

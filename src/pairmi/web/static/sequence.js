@@ -25,40 +25,38 @@ export function drawArcs(view, length) {
   }));
 }
 
-/** The matrix as an image of one pixel per pair. */
-export function pixels(matrix, most) {
-  const length = matrix.length;
-  const image = new ImageData(length, length);
-  for (let i = 0; i < length; i += 1)
-    for (let j = 0; j < length; j += 1) image.data.set([...rgb(matrix[i][j] / (most || 1)), 255], 4 * (i * length + j));
-  const small = new OffscreenCanvas(length, length);
+/** The matrix between the open positions as an image of one pixel per pair. */
+function pixels({ mi, most, open }) {
+  const image = new ImageData(open.length, open.length);
+  open.forEach((i, row) => open.forEach((j, column) => image.data.set([...rgb(mi.matrix[i][j] / (most || 1)), 255], 4 * (row * open.length + column))));
+  const small = new OffscreenCanvas(open.length, open.length);
   small.getContext("2d").putImageData(image, 0, 0);
   return small;
 }
 
+/** A heat map of the open positions; `hover` is told the pair under the pointer. Returns what draws a view. */
 export function createMap(canvas, hover) {
   let shown = null;
   let cached = null;
   const paint = () => {
-    const size = Math.round(canvas.clientWidth * devicePixelRatio);
-    canvas.width = canvas.height = size;
+    const size = (canvas.width = canvas.height = Math.round(canvas.clientWidth * devicePixelRatio));
     const pen = canvas.getContext("2d");
-    pen.imageSmoothingEnabled = false;
-    if (!shown?.mi || !size) return;
+    if (!shown?.mi || !shown.open.length || !size) return;
     const key = document.documentElement.dataset.theme;
-    if (cached?.matrix !== shown.mi.matrix || cached.key !== key) cached = { matrix: shown.mi.matrix, key, image: pixels(shown.mi.matrix, shown.most) };
+    if (cached?.matrix !== shown.mi.matrix || cached.key !== key) cached = { matrix: shown.mi.matrix, key, image: pixels(shown) };
+    pen.imageSmoothingEnabled = false;
     pen.drawImage(cached.image, 0, 0, size, size);
-    if (shown.cell === null) return;
-    const step = size / shown.mi.matrix.length;
-    pen.strokeStyle = getComputedStyle(canvas).getPropertyValue("color");
-    pen.strokeRect(shown.cell * step, 0, step, size);
-    pen.strokeRect(0, shown.cell * step, size, step);
+    const [step, at] = [size / shown.open.length, shown.open.indexOf(shown.cell)];
+    if (at < 0) return;
+    pen.strokeStyle = getComputedStyle(canvas).color;
+    pen.lineWidth = 2;
+    pen.strokeRect(at * step, 0, step, size);
+    pen.strokeRect(0, at * step, size, step);
   };
   canvas.addEventListener("pointermove", (event) => {
-    if (!shown?.mi) return;
-    const step = canvas.clientWidth / shown.mi.matrix.length;
-    const last = shown.mi.matrix.length - 1;
-    hover(Math.min(last, Math.floor(event.offsetY / step)), Math.min(last, Math.floor(event.offsetX / step)));
+    if (!shown?.mi || !shown.open.length) return;
+    const place = (offset) => shown.open[Math.min(shown.open.length - 1, Math.max(0, Math.floor((offset * shown.open.length) / canvas.clientWidth)))];
+    hover(place(event.offsetY), place(event.offsetX));
   });
   new ResizeObserver(paint).observe(canvas);
   return (view) => {
