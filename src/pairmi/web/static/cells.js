@@ -20,7 +20,7 @@ export function createCells(place, model, length, names, actions) {
     cell.addEventListener("focus", () => actions.hover(i));
     cell.addEventListener("click", (event) => {
       const symbol = event.target.dataset.symbol;
-      if (symbol && cell.classList.contains("picked")) actions.fill(i, symbol);
+      if (symbol && cell.classList.contains("pinned")) actions.fill(i, symbol);
       else actions.pick(i);
     });
     cell.addEventListener("dblclick", () => cell.dataset.best && actions.fill(i, cell.dataset.best));

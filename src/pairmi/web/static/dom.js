@@ -14,6 +14,14 @@ export function h(tag, props = {}, ...children) {
   return made;
 }
 
+/** Replaces what is in `place`; the control that had the focus, by its number, has it afterwards. */
+export function refill(place, ...children) {
+  const controls = () => [...place.querySelectorAll("input, select, button")];
+  const at = controls().indexOf(document.activeElement);
+  place.replaceChildren(...children);
+  if (at >= 0) controls()[at]?.focus();
+}
+
 export function say(text, isError = false) {
   const line = $("#message");
   line.textContent = text;

@@ -18,6 +18,7 @@ let offered = { models: [], rules: [] };
 let run = null; // the decoding that is stepped through
 let seen = { canvas: "" }; // the last answers: probs, entropies, head, probe
 let pinned = false;
+let built = ""; // what the cells on show were made for
 let drawCells = () => {};
 
 const model = () => offered.models.find((one) => one.name === state.model);
@@ -97,7 +98,7 @@ const drawMap = createMap($("#map"), (i, j) => {
 
 async function look() {
   const canvas = before();
-  if (seen.canvas === canvas && seen.model === state.model) return measure();
+  if (seen.canvas === canvas && seen.model === state.model) return say(""), measure();
   tasks.probe.abort();
   $("#progress").hidden = true;
   if (!openCount(canvas)) {
@@ -156,11 +157,13 @@ async function decode() {
 }
 
 function build() {
-  if (document.activeElement?.closest("#rule, #race")) document.activeElement.blur();
   ruleEditor($("#rule"), offered.rules, model(), state.rule, (rule) => set({ rule }));
   if (state.view === "race") return buildRace(offered.rules, model());
   leaveRace();
   $("#readout").textContent = "The open positions, each with each. Point at a pair.";
+  const shape = `${onBoard()} ${state.model} ${state.canvas.length}`;
+  if (shape === built) return undefined;
+  built = shape;
   drawCells = createCells(onBoard() ? $("#board") : $("#strip"), model(), state.canvas.length, names, actions);
   const first = [...state.canvas].findIndex(isOpen);
   if (!onBoard()) $("#scroller").scrollLeft = ($("#strip").children[first]?.offsetLeft ?? 0) - 200;

@@ -1,6 +1,6 @@
 // Two to four rules side by side on one canvas, pass by pass.
 
-import { $, h, say } from "./dom.js";
+import { $, h, refill, say } from "./dom.js";
 import { follow, only } from "./net.js";
 import { createPlayer } from "./player.js";
 import { ruleEditor } from "./rules.js";
@@ -89,7 +89,8 @@ export function buildRace(rules, model) {
   const count = h("select", { "aria-label": "Number of rules", onchange: (event) => set({ race: [...state.race, "threshold", "mi-bound", "eb"].slice(0, Number(event.target.value)) }) },
     ...COUNTS.map((n) => h("option", { value: n, selected: n === lanes.length }, `${n} rules`)));
   const controls = h("div", { className: "player" });
-  $("#race").replaceChildren(
+  refill(
+    $("#race"),
     h("div", { className: "row" }, h("button", { type: "button", className: "main", id: "start-race", onclick: () => start(model, state.canvas) }, "Race"), count, controls),
     h("div", { className: "lanes" }, ...lanes.map((lane) => lane.column)),
   );

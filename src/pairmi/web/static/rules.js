@@ -1,6 +1,6 @@
 // An editor for a rule, made from the catalogue: a new rule appears by itself.
 
-import { h } from "./dom.js";
+import { h, refill } from "./dom.js";
 
 export function parse(spec) {
   const [name, tail = ""] = spec.split(":");
@@ -28,7 +28,8 @@ export function ruleEditor(place, rules, model, spec, changed) {
     changed(rule.name + (all.length ? ":" + all.map((pair) => pair.join("=")).join(",") : ""));
   };
   const names = rules.map((one) => h("option", { value: one.name, selected: one === rule }, one.name));
-  place.replaceChildren(
+  refill(
+    place,
     h("div", { className: "row rule" },
       h("select", { onchange: (event) => changed(event.target.value), "aria-label": "Rule" }, ...names),
       ...rule.parameters.map((parameter) => field(parameter, options[parameter.name], model, (value) => tell(parameter.name, value)))),
