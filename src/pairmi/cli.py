@@ -69,6 +69,13 @@ def _train(command: Adding) -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--start", metavar="MODEL", help="denoiser: go on from these weights; default: from nothing")
+    parser.add_argument(
+        "--followed",
+        type=float,
+        default=2 / 3,
+        help="denoiser: share of canvases in the model's own order; 0 = random masks only",
+    )
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
@@ -105,16 +112,24 @@ def _labels(command: Adding) -> None:
 
 def _bench(command: Adding) -> None:
     parser = command("bench", "measure; see experiments/ for the published tables")
-    parser.add_argument("name", choices=("exact", "speed", "head", "probe"))
+    parser.add_argument("name", choices=("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head", "probe", "speed"))
     parser.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
     parser.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
-    parser.add_argument("--verify", action="store_true", help="exact: also with verification")
-    parser.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
-    parser.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
+    parser.add_argument("--verify", action="store_true", help="also with verification")
+    parser.add_argument("--limit", type=int, help="boards; speed: rows in a batch; head, probe: labelled states")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
     parser.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
     parser.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
     parser.add_argument("--json", type=Path, help="write the records into this file")
-    parser.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
+    parser.add_argument("--figure", type=Path, help="draw the frontiers into this file; head: the calibration")
+    boards = parser.add_argument_group("sudoku-solve, sudoku-generate, head-vs-exact")
+    boards.add_argument("--split", default="test", choices=("validation", "test"), help="tune on validation, report on test")
+    boards.add_argument("--boards", choices=("puzzles", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens")
+    boards.add_argument("--temperature", type=float, help="draw at this temperature; default: argmax for puzzles, else 1")
+    boards.add_argument("--accept", type=float, default=0.999, help="with argmax and --verify: how sure the conditional must be")
+    boards.add_argument("--seed", type=int, default=0, help="of the draws")
+    boards.add_argument("--batch", type=int, default=128, help="boards decoded at once; changes the time only")
+    boards.add_argument("--records", type=Path, help="a file of measurements: what it holds is not measured again")
 
 
 def _explore(command: Adding) -> None:
