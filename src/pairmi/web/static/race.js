@@ -44,7 +44,7 @@ function paint(model) {
       cell.classList.toggle("wrong", Boolean(broken && at >= broken.pass && broken.positions.includes(i)));
     });
     const left = [...text].filter((symbol) => model.blanks.includes(symbol)).length;
-    lane.passes.textContent = step ? `${at} ${at === 1 ? "pass" : "passes"}${left ? `, ${left} open` : ""}` : lane.waiting ? "waiting" : "";
+    lane.passes.textContent = step ? `${step.passes} ${step.passes === 1 ? "pass" : "passes"}${left ? `, ${left} open` : ""}` : lane.waiting ? "waiting" : "";
     const over = lane.result && at === lane.steps.length;
     lane.cost.textContent = over ? `${lane.result.seconds.toFixed(2)} s, ${lane.result.rows} sequences` : "";
     lane.end.className = !over ? "" : broken ? "bad" : "good";
