@@ -31,7 +31,14 @@ def run(options: argparse.Namespace) -> None:
         print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's processor", file=sys.stderr)
     address = f"http://{_shown(options.host)}:{listening.getsockname()[1]}/"
     print(f"pairmi explorer: {address}  (Ctrl+C ends it)", flush=True)
-    config = uvicorn.Config(create(models, options.host), log_level="warning", access_log=False, server_header=False, limit_concurrency=600)
+    config = uvicorn.Config(
+        create(models, options.host),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=600,
+        timeout_keep_alive=30,  # longer than clients keep a connection, so that they close it and not we under their hands
+    )
     if not options.no_browser and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         threading.Timer(0.5, webbrowser.open, (address,)).start()
     uvicorn.Server(config).run(sockets=[listening])

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from pairmi import __version__
 from pairmi.decoding import Sampling
 from pairmi.spec import Model
 from pairmi.types import PairmiError
@@ -82,7 +82,12 @@ def create(models: Mapping[str, Model], host: str = "127.0.0.1", rate: Rate | No
         long.close()
 
     app = FastAPI(
-        title="pairmi explorer", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json", lifespan=lifespan
+        title="pairmi explorer",
+        version=version("pairmi"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
     )
     for error, answer in _answers().items():
         app.add_exception_handler(error, answer)
