@@ -132,6 +132,17 @@ def _bench(command: Adding) -> None:
     boards.add_argument("--records", type=Path, help="a file of measurements: what it holds is not measured again")
 
 
+def _explore(command: Adding) -> None:
+    parser = command("explore", "see on a local web page what depends on what, and watch the rules decode")
+    parser.add_argument(
+        "--backbone", nargs="+", metavar="NAME", help="the models that the page offers, as for mi; default: all embedded ones"
+    )
+    parser.add_argument("--head", help="a head for the first backbone; an embedded model has its own")
+    parser.add_argument("--port", type=int, default=8765, help="0 = any free one")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen; anything but this machine itself lets others in")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All commands with their options."""
     parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
@@ -140,7 +151,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _bench):
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _bench, _explore):
         add(command)
     return parser
 
