@@ -153,7 +153,7 @@ def test_stepping_through_a_decoding(page, address):
 def test_every_rule_of_the_catalogue_is_offered_with_its_parameters(page, address):
     page.goto(f"{address}/")
     chooser = page.locator("#rule select").first
-    assert chooser.locator("option").all_inner_texts() == list(CATALOGUE)
+    expect(chooser.locator("option")).to_have_text(list(CATALOGUE))
     chooser.select_option("mi-bound")
     labels = [text.split()[0] for text in page.locator("#rule label").all_inner_texts()]
     assert labels == ["mi", "budget", "penalty", "order", "belief"]
