@@ -42,7 +42,9 @@ _BOARDS: dict[str, Sequence[str]] = {
         *(f"budget={b},belief={f}" for f in (0.1, 0.3) for b in (0.01, 0.03, 0.1, 0.3)),
         *(f"budget={b},belief=1" for b in (0.03, 0.1)),
         *(f"budget={b},belief=0.3,penalty=4" for b in (0.1, 0.3)),
-        *(f"budget={b},belief={f},penalty={p}" for b, f, p in ((0.1, 0, 1), (0.1, 0, 4), (0.3, 0, 4), (0.1, 0.03, 1), (0.2, 0.03, 4))),
+        *(f"budget={b},penalty=4" for b in (0.02, 0.05, 0.1, 0.3)),
+        *(f"budget={b},penalty=8" for b in (0.05, 0.1, 0.2)),
+        "budget=0.1",
     ),
     "independent-set": tuple(f"threshold={t}" for t in (0.001, 0.01, 0.03)),
 }
