@@ -69,6 +69,13 @@ def _train(command: Adding) -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--start", metavar="MODEL", help="denoiser: go on from these weights; default: from nothing")
+    parser.add_argument(
+        "--followed",
+        type=float,
+        default=2 / 3,
+        help="denoiser: share of canvases in the model's own order; 0 = random masks only",
+    )
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")

@@ -174,7 +174,8 @@ def load_transformer(file: Path, attention: bool = False) -> Transformer:
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no transformer (no 'shape' in its description)")
     transformer = Transformer(TransformerConfig(**shape), attention)
-    weights = {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items() if not name.startswith("optimizer.")}
+    learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
+    weights = {name.removeprefix("model."): tensor.float() for name, tensor in learnt.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in transformer.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in weights.items()} != expected:
         raise PairmiError(f"load: the tensors in {file} do not fit its own description; fetch or train it again")

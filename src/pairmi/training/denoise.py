@@ -9,9 +9,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from pairmi.backbones.checkpoint import fingerprint
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.info import confidence
 from pairmi.training.optimizer import MuonAdamW, Rates
-from pairmi.types import PairmiError, Tokens
+from pairmi.training.processes import Processes
+from pairmi.training.trajectories import Starts, Trajectories
+from pairmi.types import PairmiError, Prediction, Tokens
 
 Gamma = Callable[[Tensor], Tensor]  # noise schedule: the probability of being masked at time t
 
@@ -56,14 +60,13 @@ def corrupt(tokens: Tokens, t: Float[Tensor, " B"], mask: int, rng: torch.Genera
     return tokens.masked_fill(hit, mask)
 
 
-def cross_entropy(model: Transformer, noisy: Tokens, clean: Tokens) -> Float[Tensor, ""]:
+def cross_entropy(prediction: Prediction, clean: Tokens) -> Float[Tensor, ""]:
     """Sum over the masked positions of -log p(clean | noisy) (the paper's eq. 3)."""
-    masked = noisy == model.vocab.size
-    return functional.nll_loss(model(noisy).log_probs[masked], clean[masked], reduction="sum")
+    return functional.nll_loss(prediction.log_probs[prediction.masked], clean[prediction.masked], reduction="sum")
 
 
 @runtime_checkable
-class Corpus(Protocol):
+class Corpus(Starts, Protocol):
     """Where clean sequences come from."""
 
     def about(self) -> dict[str, Any]:
@@ -86,16 +89,32 @@ class DenoiseConfig:
     seed: int = 0
     batch: int = 96
     micro: int = 16  # rows per backward pass: small enough for the cache, and it changes nothing but rounding
+    followed: int = 64  # rows of the batch that follow the model's own order; the others are masked at random levels
     levels: Levels = field(default_factory=Levels)
     rates: Rates = field(default_factory=Rates)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1:
+            raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
+
 
 class Denoise:
-    """The training job of a `Transformer`."""
+    """The training job of a `Transformer`, from the beginning or from given weights."""
 
-    def __init__(self, shape: TransformerConfig, config: DenoiseConfig, corpus: Corpus) -> None:
+    def __init__(
+        self,
+        shape: TransformerConfig,
+        config: DenoiseConfig,
+        corpus: Corpus,
+        start: Transformer | None = None,
+        processes: Processes | None = None,
+    ) -> None:
         torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
-        self.model, self.config, self.corpus = Transformer(shape), config, corpus
+        self.model, self.config, self.corpus, self.processes = Transformer(shape), config, corpus, processes or Processes()
+        self.start = "" if start is None else fingerprint(start.state_dict())
+        if start is not None:
+            self.model.load_state_dict(start.state_dict())
+        self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, torch.Generator().manual_seed(config.seed))
         stacked = {
             f"blocks.{n}.{part}.weight": 3 if part == "qkv" else 1 for n in range(shape.depth) for part in ("qkv", "mix", "up", "down")
         }
@@ -103,26 +122,37 @@ class Denoise:
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
-        return {"shape": asdict(self.model.config), "training": asdict(self.config), "corpus": self.corpus.about()}
+        about = {"shape": asdict(self.model.config), "training": asdict(self.config), "corpus": self.corpus.about()}
+        return about | ({"start": self.start} if self.start else {})
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights and the optimiser's state."""
-        weights = {f"model.{name}": tensor.data for name, tensor in self.model.named_parameters()}
-        return weights | {f"optimizer.{name}": tensor for name, tensor in self.optimizer.state.items()}
+        """The weights, the optimiser's state and the canvases under way."""
+        parts = {"model": {name: tensor.data for name, tensor in self.model.named_parameters()}}
+        parts |= {"optimizer": self.optimizer.state, "trajectories": self.trajectories.tensors()}
+        return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def advance(self, step: int, rate: float) -> float:
-        """One batch, in pieces of `micro` rows; the mean loss over its masked positions."""
+        """One batch, in pieces of `micro` rows, cut among the processes; the mean loss over its masked positions."""
         rng = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
-        clean = self.corpus.draw(self.config.batch, rng)
-        levels = self.config.levels.draw(self.config.batch, rng)
-        noisy = corrupt(clean, levels[torch.randperm(len(levels), generator=rng)], self.model.vocab.size, rng)
-        masked, total = int((noisy == self.model.vocab.size).sum()), 0.0
-        for piece_noisy, piece_clean in zip(noisy.split(self.config.micro), clean.split(self.config.micro), strict=True):
-            loss = cross_entropy(self.model, piece_noisy, piece_clean) / masked
+        noisy, clean = self._batch(rng)
+        sure, tally = torch.zeros(noisy.shape), torch.zeros(2)  # confidences; loss and number of masked positions
+        for piece in self.processes.mine(torch.arange(len(noisy)).split(self.config.micro)):
+            prediction = self.model(noisy[piece])
+            loss = cross_entropy(prediction, clean[piece])
             loss.backward()
-            total += float(loss.detach())
-        self.optimizer.step(step, rate)
-        return total
+            tally += torch.stack([loss.detach(), prediction.masked.sum()])
+            sure[piece] = confidence(prediction.log_probs.detach()).float()
+        loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure)
+        self.trajectories.follow(sure[: self.config.followed], rng)
+        return loss_per_position
+
+    def _batch(self, rng: torch.Generator) -> tuple[Tokens, Tokens]:
+        """Canvases under way, and random masks at stratified levels."""
+        fresh = self.config.batch - self.config.followed
+        clean, levels = self.corpus.draw(fresh, rng), self.config.levels.draw(fresh, rng)
+        noisy = corrupt(clean, levels[torch.randperm(fresh, generator=rng)], self.model.vocab.size, rng)
+        way, truth = self.trajectories.batch(rng)
+        return torch.cat([way, noisy]), torch.cat([truth, clean])
 
     def evaluate(self) -> dict[str, float]:
         """What the corpus measures."""

@@ -20,6 +20,7 @@ from pairmi.store import Labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.losses import LOSSES
 from pairmi.training.optimizer import MuonAdamW, Rates
+from pairmi.training.processes import Processes
 from pairmi.training.run import provenance
 from pairmi.types import PairmiError, Prediction, Tokens
 
@@ -57,7 +58,14 @@ class Distill:
     """The training job of a head. Without augmentation the backbone sees every state once, at the start (hidden states in float16)."""
 
     def __init__(
-        self, model: Model, head: Head, layers: Sequence[int], labels: Labels, settings: Mapping[str, Any], config: DistillConfig
+        self,
+        model: Model,
+        head: Head,
+        layers: Sequence[int],
+        labels: Labels,
+        settings: Mapping[str, Any],
+        config: DistillConfig,
+        processes: Processes | None = None,
     ) -> None:
         if settings["backbone"] != identify(model):
             raise PairmiError(
@@ -66,6 +74,7 @@ class Distill:
             )
         self.backbone = cast(Transformer, model.backbone).reporting(layers)
         self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
+        self.processes = processes or Processes()
         self.train, held_out = labels.split("train"), labels.split("validation")
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
@@ -91,14 +100,15 @@ class Distill:
         return weights | {f"optimizer.{name}": tensor for name, tensor in self.optimizer.state.items()}
 
     def advance(self, step: int, rate: float) -> float:
-        """One batch; its loss."""
+        """One batch, cut among the processes; its loss."""
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
-        prediction, true = self._batch(index, step)
-        predicted = triangle(self.head.estimate(prediction))
-        loss = LOSSES[self.config.loss](predicted, true, triangle(pairs(prediction.masked)))
-        loss.backward()
-        self.optimizer.step(step, rate)
-        return float(loss.detach())
+        tally = torch.zeros(2)  # error and what it is a mean over
+        for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
+            prediction, true = self._batch(index, part, step)
+            error, weight = LOSSES[self.config.loss](triangle(self.head.estimate(prediction)), true, triangle(pairs(prediction.masked)))
+            error.backward()
+            tally += torch.stack([error.detach(), weight])
+        return self.optimizer.shared_step(step, rate, tally, self.processes)
 
     def evaluate(self) -> dict[str, float]:
         """On validation grids: R^2 over all masked pairs, and the mean absolute error in nats."""
@@ -109,13 +119,14 @@ class Distill:
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
         return {"r2": 1 - float(unexplained), "mae": float(error.abs().mean())}
 
-    def _batch(self, index: Int[Tensor, " B"], step: int) -> tuple[Prediction, Tensor]:
-        tokens, true = self.train.tokens[index], self.train.mi[index]
+    def _batch(self, index: Int[Tensor, " B"], part: Int[Tensor, " P"], step: int) -> tuple[Prediction, Tensor]:
+        """A part of the batch of a step."""
+        tokens, true = self.train.tokens[index[part]], self.train.mi[index[part]]
         if self.known is not None:
-            known = self.known.rows(index)
+            known = self.known.rows(index[part])
             return replace(known, hidden=known.hidden.float()), true
         rng = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
-        source, digits = random_symmetries(len(index), rng)
+        source, digits = (x[part] for x in random_symmetries(len(index), rng))
         moved = triangle(transform_pairs(square(true, tokens.shape[1]), source))
         return self._predict(transform(tokens, source, digits)), moved
 

@@ -68,24 +68,39 @@ def _keep_log(file: Path, steps: int) -> None:
         write_whole(file, "".join(f"{line}\n" for line in lines).encode())
 
 
-def fit(job: Job, run: Path, *, steps: int, warmup: int, decay: float, save_every: int, evaluate_every: int, quiet: bool = False) -> Path:
+def fit(
+    job: Job,
+    run: Path,
+    *,
+    steps: int,
+    warmup: int,
+    decay: float,
+    save_every: int,
+    evaluate_every: int,
+    quiet: bool = False,
+    leads: bool = True,
+) -> Path:
     """Train to the end, or go on from the last checkpoint in `run`; returns the final checkpoint.
 
     `run` gets `checkpoint.safetensors` (atomic), `log.jsonl` (one line per evaluation) and `stable.safetensors`, the last
-    checkpoint before the learning rate falls: from there a longer schedule can go on.
+    checkpoint before the learning rate falls: from there a longer schedule can go on. Of several processes that train together
+    one leads: it alone writes and measures; the number of processes may change between two starts.
     """
     rates = [learning_rate(step, steps, warmup, decay) for step in range(steps)]
     file, log = run / "checkpoint.safetensors", run / "log.jsonl"
     start, spent = _resume(job, file, rates) if file.is_file() else (0, 0.0)
-    _keep_log(log, start)
-    run.mkdir(parents=True, exist_ok=True)
+    if leads:
+        _keep_log(log, start)
+        run.mkdir(parents=True, exist_ok=True)
     began, recent = time.monotonic() - spent, 0.0
-    bar = tqdm(range(start, steps), initial=start, total=steps, desc="train", unit="step", file=sys.stderr, disable=quiet)
+    bar = tqdm(range(start, steps), initial=start, total=steps, desc="train", unit="step", file=sys.stderr, disable=quiet or not leads)
     for step in bar:
         loss = job.advance(step, rates[step])
         recent = loss if step == start else 0.98 * recent + 0.02 * loss
         bar.set_postfix(loss=f"{recent:.4f}", refresh=False)
         done = step + 1
+        if not leads:
+            continue
         if done % evaluate_every == 0 or done == steps:
             _log(log, {"step": done, "seconds": round(time.monotonic() - began, 1), "rate": rates[step], "loss": loss} | job.evaluate())
         if done % save_every == 0 or done == steps:

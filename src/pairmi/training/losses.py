@@ -1,4 +1,4 @@
-"""How far predicted mutual information is from the labels: the paper's loss and two others."""
+"""How far predicted mutual information is from the labels: the paper's loss and two others, each a sum and what it is a mean over."""
 
 from collections.abc import Callable
 
@@ -7,16 +7,17 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 Pairs = Float[Tensor, "B T"]  # upper triangles, in nats
-Loss = Callable[[Pairs, Pairs, Tensor], Tensor]  # predicted, true, which pairs are masked
+Parts = tuple[Float[Tensor, ""], Float[Tensor, ""]]  # error and weight: parts of a batch are added up before they are divided
+Loss = Callable[[Pairs, Pairs, Tensor], Parts]  # predicted, true, which pairs are masked
 
 
-def mse(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
+def mse(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"]) -> Parts:
     """The paper's: the mean squared error over the masked pairs."""
     error = torch.where(within, predicted - true, 0)
-    return error.square().sum() / within.sum().clamp_min(1)
+    return error.square().sum(), within.sum().float()
 
 
-def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: float = 1e-4) -> Float[Tensor, ""]:
+def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: float = 1e-4) -> Parts:
     """The mean over states of 1 - R^2: squared error over the state's own variance.
 
     Nearly full canvases have a hundred times less to tell than empty ones, so the plain mean forgets them, and R^2 at each level is
@@ -26,13 +27,14 @@ def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: 
     error = torch.where(within, predicted - true, 0).square().sum(1) / count
     mean = torch.where(within, true, 0).sum(1) / count
     variance = torch.where(within, true - mean[:, None], 0).square().sum(1) / count
-    return (error / (variance + floor)).mean()
+    return (error / (variance + floor)).sum(), torch.tensor(float(len(true)))
 
 
-def root(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], share: float = 0.1, floor: float = 1e-3) -> Float[Tensor, ""]:
+def root(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], share: float = 0.1, floor: float = 1e-3) -> Parts:
     """The paper's, and a share of the error of the square roots, in which small values (most of them) still count."""
     roots = (predicted.clamp_min(0) + floor).sqrt() - (true + floor).sqrt()
-    return mse(predicted, true, within) + share * torch.where(within, roots, 0).square().sum() / within.sum().clamp_min(1)
+    error, weight = mse(predicted, true, within)
+    return error + share * torch.where(within, roots, 0).square().sum(), weight
 
 
 LOSSES: dict[str, Loss] = {"mse": mse, "balanced": balanced, "root": root}

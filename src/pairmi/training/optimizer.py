@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from pairmi.training.processes import Processes
 
 
 def orthogonalise(matrices: Float[Tensor, "N R C"], iterations: int = 5) -> Float[Tensor, "N R C"]:
@@ -47,6 +50,20 @@ class MuonAdamW:
         for name, parameter in self.parameters.items():
             kinds = ("momentum",) if name in self.stacked else ("mean", "square")
             self.state |= {f"{kind}.{name}": torch.zeros_like(parameter) for kind in kinds}
+
+    def shared_step(self, number: int, scale: float, tally: Float[Tensor, " 2"], processes: Processes, *also: Tensor) -> float:
+        """Sum the gradients, the tally (error, weight) and what else is to be shared over all processes; step on error / weight.
+
+        Returns the error over the weight of the whole batch.
+        """
+        for parameter in self.parameters.values():
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        gradients = [cast(Tensor, parameter.grad) for parameter in self.parameters.values()]
+        processes.total([*gradients, tally, *also])
+        for gradient in gradients:
+            gradient.div_(tally[1])
+        self.step(number, scale)
+        return float(tally[0] / tally[1])
 
     @torch.no_grad()
     def step(self, number: int, scale: float) -> None:

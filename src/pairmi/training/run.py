@@ -3,6 +3,7 @@
 import argparse
 import platform
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig
-from pairmi.training.loop import fit
+from pairmi.training.loop import Job, fit
 from pairmi.training.optimizer import Rates
+from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
 
 
@@ -27,14 +29,35 @@ def provenance() -> dict[str, str]:
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
+    from pairmi.spec import load
     from pairmi.training.sudoku import SudokuCorpus
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
-    job = Denoise(shape, DenoiseConfig(seed=options.seed, batch=options.batch), SudokuCorpus(options.grids, options.seed))
-    file = fit(job, options.run, steps=options.steps, warmup=50, decay=options.decay, save_every=100, evaluate_every=250)
-    draw_curve(options.run / "log.jsonl", options.run / "curve.png")
-    if options.out:
-        export(file, options.out)
+    start = load(options.start).backbone if options.start else None
+    if start is not None and not (isinstance(start, Transformer) and start.config == shape):
+        raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape; expected {shape}")
+    config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch))
+    with together() as processes:
+        job = Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
+        _fit(job, options, processes, export)
+
+
+def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
+    """Train to the end; the leading process draws the learning curve and writes the weights."""
+    file = fit(
+        job,
+        options.run,
+        steps=options.steps,
+        warmup=50,
+        decay=options.decay,
+        save_every=100,
+        evaluate_every=250,
+        leads=processes.leads,
+    )
+    if processes.leads:
+        draw_curve(options.run / "log.jsonl", options.run / "curve.png")
+        if options.out:
+            export_weights(file, options.out)
 
 
 def train_head(options: argparse.Namespace) -> None:
@@ -53,11 +76,8 @@ def train_head(options: argparse.Namespace) -> None:
     sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=Rates(adam=options.rate))
-    job = Distill(model, head, layers, found, settings, config)
-    file = fit(job, options.run, steps=options.steps, warmup=50, decay=options.decay, save_every=100, evaluate_every=250)
-    draw_curve(options.run / "log.jsonl", options.run / "curve.png")
-    if options.out:
-        export_head(file, options.out)
+    with together() as processes:
+        _fit(Distill(model, head, layers, found, settings, config, processes), options, processes, export_head)
 
 
 def export(checkpoint: Path, out: Path) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from pairmi.decoding import Sampling, decode
 from pairmi.selectors.sequential import Sequential
 from pairmi.tasks.sudoku.puzzles import TRAINING, VALIDATION, Puzzles, complete_grids, unique_puzzles
-from pairmi.tasks.sudoku.solver import EMPTY
+from pairmi.tasks.sudoku.solver import EMPTY, dig
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform
 from pairmi.types import Backbone
 
@@ -22,7 +22,9 @@ class SudokuCorpus:
     grids: int = 100_000
     seed: int = 0
     validation: int = 128
-    solved_on: int = 40
+    solved_on: int = 64
+    generating: float = 0.25  # share of the trajectories that start from the empty board; the others start from puzzles
+    givens: tuple[int, int] = (20, 32)  # of these puzzles; where digging ends earlier, as few as it reaches
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_base", complete_grids(self.grids, TRAINING + self.seed))
@@ -37,6 +39,23 @@ class SudokuCorpus:
         base: Tensor = self._base  # type: ignore[attr-defined]
         chosen = base[torch.randint(len(base), (count,), generator=rng)]
         return transform(chosen, *random_symmetries(count, rng))
+
+    def start(self, count: int, rng: torch.Generator) -> tuple[Int[Tensor, "B 81"], Int[Tensor, "B 81"]]:
+        """Empty boards, and puzzles whose givens determine the grid."""
+        clean = self.draw(count, rng)
+        low, high = self.givens
+        targets = torch.randint(low, high + 1, (count,), generator=rng).tolist()
+        seeds = torch.randint(2**31, (count,), generator=rng).tolist()
+        dug = [torch.from_numpy(dig(*one)) for one in zip(clean.numpy(), targets, seeds, strict=True)]
+        empty = torch.rand(count, 1, generator=rng) < self.generating
+        return torch.where(empty, EMPTY, torch.stack(dug)) if dug else clean, clean
+
+    def turned(
+        self, noisy: Int[Tensor, "B 81"], clean: Int[Tensor, "B 81"], rng: torch.Generator
+    ) -> tuple[Int[Tensor, "B 81"], Int[Tensor, "B 81"]]:
+        """Both under the same random symmetry, another one for every row."""
+        symmetry = random_symmetries(len(noisy), rng)
+        return transform(noisy, *symmetry), transform(clean, *symmetry)
 
     def evaluate(self, model: Backbone) -> dict[str, float]:
         """On validation puzzles: cross-entropy and accuracy of the empty cells in one pass, and the fraction solved cell by cell."""

@@ -1,0 +1,8 @@
+"""`torchrun --nproc-per-node N -m pairmi.training denoiser ...`: the command `pairmi train` in several processes."""
+
+import sys
+
+from pairmi.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["train", *sys.argv[1:]]))

@@ -1,0 +1,55 @@
+"""Masks as decoders leave them: canvases that fill up in the model's own order, a little further in every training step."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from pairmi.types import PerPosition, Tokens
+
+
+@runtime_checkable
+class Starts(Protocol):
+    """Where trajectories begin."""
+
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tokens, Tokens]:
+        """Canvases as a decoder would first meet them, and the sequences behind them."""
+        ...
+
+    def turned(self, noisy: Tokens, clean: Tokens, rng: torch.Generator) -> tuple[Tokens, Tokens]:
+        """The same under random symmetries of the data, if there are any."""
+        ...
+
+
+class Trajectories:
+    """A pool of canvases, each on its way from its start to where nothing is unsure any more; then it starts anew.
+
+    In every step the surest unknown positions, 1 to `most` of them, get their true symbols. What is shown is chosen by what was
+    visible before, never by what is hidden, so that p(hidden | visible) is what it was under random masks: the model
+    learns the same conditionals, at the states that it will really meet. The confidences come from the training pass itself.
+    """
+
+    def __init__(self, rows: int, starts: Starts, mask: int, rng: torch.Generator, most: int = 10, sure: float = 0.98) -> None:
+        self.starts, self.mask, self.most, self.sure = starts, mask, most, sure
+        self.noisy, self.clean = starts.start(rows, rng)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The pool, live."""
+        return {"noisy": self.noisy, "clean": self.clean}
+
+    def batch(self, rng: torch.Generator) -> tuple[Tokens, Tokens]:
+        """The whole pool, seen under new symmetries."""
+        for kept, turned in zip((self.noisy, self.clean), self.starts.turned(self.noisy, self.clean, rng), strict=True):
+            kept.copy_(turned)
+        return self.noisy, self.clean
+
+    def follow(self, confidence: PerPosition, rng: torch.Generator) -> None:
+        """Show the surest of what is unknown; begin anew where all that is left is sure."""
+        masked = self.noisy == self.mask
+        count = torch.randint(1, self.most + 1, (len(masked), 1), generator=rng)
+        place = torch.where(masked, confidence, -1).argsort(dim=1, descending=True, stable=True).argsort(1)
+        shown = masked & (place < count)
+        self.noisy.copy_(torch.where(shown, self.clean, self.noisy))
+        done = torch.nonzero(~(masked & ~shown & (confidence < self.sure)).any(1))[:, 0]
+        if len(done):
+            self.noisy[done], self.clean[done] = self.starts.start(len(done), rng)
