@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, or - for standard input"
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
@@ -20,6 +20,7 @@ def _mi(command: Adding) -> None:
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument("--top", type=int, default=10, help="how many of the strongest pairs to print")
+    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--figure", type=Path, help="draw the matrix of the first canvas into this file")
 
@@ -60,7 +61,9 @@ def _data(command: Adding) -> None:
 def _train(command: Adding) -> None:
     parser = command("train", "train a model; the same command goes on where a killed run stopped")
     parser.add_argument("what", choices=("denoiser", "head"))
-    parser.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
+    parser.add_argument("--task", default="sudoku", choices=("sudoku", "protein"), help="what to learn")
+    parser.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences; 'cluster=' in a header names a family")
+    parser.add_argument("--validation", type=Path, help="protein: FASTA file of other families; default: a tenth of those in --data")
     parser.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
     parser.add_argument("--out", type=Path, help="write the finished weights here")
     parser.add_argument("--steps", type=int, default=6000, help="optimiser steps")

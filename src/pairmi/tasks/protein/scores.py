@@ -30,3 +30,16 @@ def pseudo_perplexity(backbone: Backbone, text: str, batch: int = 64) -> float:
         rows[own, places] = backbone.vocab.size
         total -= float(backbone(rows).log_probs[own, places, tokens[places]].double().sum())
     return float(np.exp(total / len(tokens)))
+
+
+def masked_perplexity(backbone: Backbone, texts: Sequence[str], level: float, seed: int = 0, batch: int = 64) -> float:
+    """exp of the mean of -log p over the masked positions, a share `level` of each sequence (at least one), at random."""
+    rng = torch.Generator().manual_seed(seed)
+    total, count = 0.0, 0
+    for places in same_length([len(text) for text in texts], batch):
+        clean = torch.stack([backbone.vocab.encode(texts[place]) for place in places])
+        rank = torch.rand(clean.shape, generator=rng).argsort(1).argsort(1)
+        masked = rank < max(1, round(level * clean.shape[1]))
+        log_probs = backbone(clean.masked_fill(masked, backbone.vocab.size)).log_probs.gather(2, clean[:, :, None])[:, :, 0]
+        total, count = total - float(log_probs[masked].double().sum()), count + int(masked.sum())
+    return float(np.exp(total / count))
