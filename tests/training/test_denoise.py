@@ -27,14 +27,22 @@ class Cycles:
     def draw(self, count: int, rng: torch.Generator) -> Tensor:
         return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
 
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        clean = self.draw(count, rng)
+        return torch.full_like(clean, 4), clean
+
+    def turned(self, noisy: Tensor, clean: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        shift = torch.randint(4, (len(clean), 1), generator=rng)
+        return torch.where(noisy == 4, 4, (noisy + shift) % 4), (clean + shift) % 4
+
     def evaluate(self, model: Transformer) -> dict[str, float]:
         clean = self.draw(32, rng(99))
         noisy = corrupt(clean, torch.full((32,), 0.5), 4, rng(98))
-        return {"nll": float(cross_entropy(model, noisy, clean) / (noisy == 4).sum())}
+        return {"nll": float(cross_entropy(model(noisy), clean) / (noisy == 4).sum())}
 
 
 def job(**changes: Any) -> Denoise:
-    return Denoise(SHAPE, DenoiseConfig(**{"batch": 32, "micro": 32} | changes), Cycles())
+    return Denoise(SHAPE, DenoiseConfig(**{"batch": 32, "micro": 32, "followed": 8} | changes), Cycles())
 
 
 def test_gammas() -> None:
@@ -118,7 +126,22 @@ def test_cross_entropy_is_the_sum_over_the_masked() -> None:
         for place in range(8):
             if noisy[row, place] == 4:
                 plain -= float(log_probs.detach()[row, place, clean[row, place]])
-    assert abs(float(cross_entropy(model, noisy, clean).detach()) - plain) < 1e-4
+    assert abs(float(cross_entropy(model(noisy), clean).detach()) - plain) < 1e-4
+
+
+@pytest.mark.parametrize("sizes", [{"followed": 33}, {"followed": -1}, {"batch": 0, "followed": 0}, {"micro": 0}])
+def test_impossible_sizes_are_refused(sizes: dict[str, int]) -> None:
+    with pytest.raises(PairmiError, match=r"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got"):
+        job(**sizes)
+
+
+def test_it_goes_on_from_given_weights() -> None:
+    torch.manual_seed(7)
+    start = Transformer(SHAPE)
+    one = Denoise(SHAPE, DenoiseConfig(batch=4, followed=0), Cycles(), start)
+    assert all(torch.equal(tensor, start.state_dict()[name]) for name, tensor in one.model.state_dict().items())
+    assert one.about()["start"]
+    assert "start" not in job().about()
 
 
 def gradients(micro: int) -> tuple[float, dict[str, Tensor]]:
@@ -163,7 +186,7 @@ def test_a_job_tells_everything_that_its_result_depends_on() -> None:
     assert isinstance(one.corpus, Corpus)
     assert one.about()["corpus"] == {"name": "cycles"}
     assert one.about()["shape"]["width"] == 16
-    changed = [job(seed=3), job(batch=8), job(levels=Levels(share=0.1)), job(rates=replace(one.config.rates, muon=0.1))]
+    changed = [job(seed=3), job(batch=9), job(followed=3), job(levels=Levels(share=0.1)), job(rates=replace(one.config.rates, muon=0.1))]
     assert all(other.about() != one.about() for other in changed)
     live = one.tensors()
     one.advance(0, 1.0)

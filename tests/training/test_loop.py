@@ -36,6 +36,14 @@ class Cycles:
         time.sleep(self.pause)
         return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
 
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        clean = self.draw(count, rng)
+        return torch.full_like(clean, 4), clean
+
+    def turned(self, noisy: Tensor, clean: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        shift = torch.randint(4, (len(clean), 1), generator=rng)
+        return torch.where(noisy == 4, 4, (noisy + shift) % 4), (clean + shift) % 4
+
     def evaluate(self, model: Transformer) -> dict[str, float]:
         clean = self.draw(4, torch.Generator().manual_seed(1))
         return {"sure": float(model(clean.masked_fill(torch.arange(8) > 1, 4)).log_probs.amax())}
@@ -43,7 +51,7 @@ class Cycles:
 
 def job(pause: float = 0.0, width: int = 16, **changes: Any) -> Denoise:
     shape = TransformerConfig(symbols="abcd", length=8, width=width, depth=1, heads=2)
-    return Denoise(shape, DenoiseConfig(**{"batch": 8, "micro": 4} | changes), Cycles(pause))
+    return Denoise(shape, DenoiseConfig(**{"batch": 8, "micro": 4, "followed": 4} | changes), Cycles(pause))
 
 
 def same(first: Path, second: Path) -> bool:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pairmi.tasks.sudoku.rules import valid
-from pairmi.tasks.sudoku.solver import solve
+from pairmi.tasks.sudoku.solver import count_solutions, solve
 from pairmi.training.denoise import Corpus
 from pairmi.training.sudoku import SudokuCorpus
 from pairmi.types import Prediction, Tokens, Vocab
@@ -37,6 +37,28 @@ def test_draws_are_valid_and_new_every_time(corpus: SudokuCorpus) -> None:
     assert valid(drawn).all()
     assert len(drawn.unique(dim=0)) == 400
     assert torch.equal(drawn, corpus.draw(400, torch.Generator().manual_seed(1)))
+
+
+def test_trajectories_start_from_puzzles_and_from_nothing(corpus: SudokuCorpus) -> None:
+    noisy, clean = corpus.start(200, torch.Generator().manual_seed(2))
+    empty = (noisy == 9).all(1)
+    assert valid(clean).all()
+    assert 20 < int(empty.sum()) < 80  # a quarter
+    assert torch.equal(torch.where(noisy == 9, clean, noisy), clean)
+    givens = (noisy != 9).sum(1)[~empty]
+    assert givens.min() >= 20
+    assert givens.max() <= 32
+    assert all(count_solutions(canvas) == 1 for canvas in noisy[~empty].numpy())
+    assert [len(part) for part in corpus.start(0, torch.Generator())] == [0, 0]
+
+
+def test_canvas_and_solution_turn_together(corpus: SudokuCorpus) -> None:
+    noisy, clean = corpus.start(50, torch.Generator().manual_seed(3))
+    turned, behind = corpus.turned(noisy, clean, torch.Generator().manual_seed(4))
+    assert valid(behind).all()
+    assert torch.equal(torch.where(turned == 9, behind, turned), behind)
+    assert torch.equal((turned == 9).sum(1), (noisy == 9).sum(1))
+    assert not torch.equal(turned, noisy)
 
 
 def test_a_solver_scores_everything_and_the_ignorant_nothing(corpus: SudokuCorpus) -> None:

@@ -1,0 +1,55 @@
+"""Training with torchrun; also the command that the tests run in several processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from pairmi.backbones.checkpoint import load_tensors
+from pairmi.training.loop import read_log
+from pairmi.training.processes import Processes, together
+
+TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "48", "--grids", "20", "--threads", "1"]
+
+
+def train(run: Path, processes: int, steps: int = 6) -> list[float]:
+    """The losses that a run logged; every process prints nothing but its bar."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
+    arguments = ["pairmi.training", "denoiser", "--run", str(run), *TINY, "--steps", str(steps)]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [record["loss"] for record in read_log(run / "log.jsonl")]
+
+
+def test_one_process_has_everything() -> None:
+    with together() as alone:
+        assert alone == Processes(0, 1)
+        assert alone.leads
+        assert alone.mine([1, 2, 3]) == [1, 2, 3]
+        tensor = torch.ones(3)
+        alone.total([tensor])
+        assert torch.equal(tensor, torch.ones(3))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7])
+def test_every_piece_has_one_owner(count: int) -> None:
+    pieces = list(range(6))
+    owned = [piece for rank in range(count) for piece in Processes(rank, count).mine(pieces)]
+    assert sorted(owned) == pieces
+    assert [Processes(rank, count).leads for rank in range(count)] == [True] + [False] * (count - 1)
+
+
+def test_any_number_of_processes_learns_the_same(tmp_path: Path) -> None:
+    """Losses and weights of 1, 2 and 4 processes within float error; a run goes on with another number of them."""
+    losses = {count: train(tmp_path / str(count), count) for count in (1, 2, 4)}
+    tensors = {count: load_tensors(tmp_path / str(count) / "checkpoint.safetensors")[0] for count in losses}
+    for count in (2, 4):
+        assert losses[count] == pytest.approx(losses[1], rel=1e-5)
+        for name, tensor in tensors[1].items():
+            torch.testing.assert_close(tensors[count][name], tensor, rtol=1e-3, atol=1e-5, msg=name)
+    train(tmp_path / "changed", 2, steps=3)
+    assert train(tmp_path / "changed", 1)[-1] == pytest.approx(losses[1][-1], rel=1e-5)
+    assert len(load_tensors(tmp_path / "changed" / "checkpoint.safetensors")[1]["rates"]) == 6

@@ -1,0 +1,82 @@
+import torch
+from torch import Tensor
+
+from pairmi.training.trajectories import Starts, Trajectories
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class FromNothing:
+    """Sequences of a joint table, all hidden at first."""
+
+    def __init__(self, table: Tensor) -> None:
+        self.table = table
+
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        clean = self.table[torch.randint(len(self.table), (count,), generator=rng)]
+        return torch.full_like(clean, 2), clean
+
+    def turned(self, noisy: Tensor, clean: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        return noisy, clean
+
+
+BITS = FromNothing(torch.tensor([[0, 0, 0, 1], [0, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]]))
+
+
+def test_the_surest_are_shown_as_they_truly_are() -> None:
+    one = Trajectories(50, BITS, 2, rng(), most=2, sure=2.0)
+    assert isinstance(BITS, Starts)
+    assert (one.noisy == 2).all()
+    confidence = torch.tensor([0.9, 0.3, 0.8, 0.1]).expand(50, -1)
+    one.follow(confidence, rng(1))
+    shown = one.noisy != 2
+    assert torch.equal(one.noisy[shown], one.clean[shown])
+    assert {tuple(row) for row in shown.tolist()} == {(True, False, False, False), (True, False, True, False)}
+
+
+def test_what_is_sure_to_the_end_starts_anew() -> None:
+    one = Trajectories(30, BITS, 2, rng(), most=1, sure=0.5)
+    clean = one.clean.clone()
+    confidence = torch.full((30, 4), 0.9)
+    confidence[:10, 3] = 0.1  # these have something unsure left
+    one.follow(confidence, rng(1))
+    assert torch.equal(one.clean[:10], clean[:10])
+    assert ((one.noisy[:10] != 2).sum(1) == 1).all()
+    assert (one.noisy[10:] == 2).all()
+    assert not torch.equal(one.clean[10:], clean[10:])
+
+
+def test_restoring_the_tensors_restores_the_pool() -> None:
+    first, second = Trajectories(20, BITS, 2, rng(), most=1), Trajectories(20, BITS, 2, rng(5), most=1)
+    first.follow(torch.rand(20, 4, generator=rng(2)), rng(3))
+    for name, tensor in second.tensors().items():
+        tensor.copy_(first.tensors()[name])
+    for one in (first, second):
+        one.batch(rng(4))
+        one.follow(torch.rand(20, 4, generator=rng(6)) * 0.9, rng(7))
+    assert torch.equal(first.noisy, second.noisy)
+    assert torch.equal(first.clean, second.clean)
+
+
+def test_the_conditionals_at_visited_states_are_those_of_the_data() -> None:
+    """Frequencies of the hidden symbols at every canvas that is met, against the exact conditionals of the table."""
+    table, symbols = BITS.table, 2
+    one, seen = Trajectories(4000, BITS, symbols, rng(), most=2, sure=2.0), {}
+    for step in range(12):
+        noisy, clean = one.batch(rng(step))
+        for canvas, truth in zip(noisy.tolist(), clean.tolist(), strict=True):
+            seen.setdefault(tuple(canvas), []).append(truth)
+        # an order that depends on what is visible, as a model's confidences do
+        confidence = torch.stack([torch.rand(4, generator=rng(hash(tuple(row)) % 1000)) for row in noisy.tolist()])
+        one.follow(confidence, rng(100 + step))
+    judged = 0
+    for canvas, truths in seen.items():
+        if len(truths) < 800:
+            continue
+        fits = ((table == torch.tensor(canvas)) | (torch.tensor(canvas) == symbols)).all(1)
+        expected = table[fits].double().mean(0)
+        assert (torch.tensor(truths).double().mean(0) - expected).abs().max() < 0.06
+        judged += len(set(canvas)) > 1
+    assert judged >= 3
