@@ -115,16 +115,29 @@ def _labels(command: Adding) -> None:
 
 def _bench(command: Adding) -> None:
     parser = command("bench", "measure; see experiments/ for the published tables")
-    parser.add_argument("name", choices=("exact", "speed", "head", "probe"))
+    parser.add_argument("name", choices=("exact", "speed", "head", "probe", "protein", "contacts"))
     parser.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
     parser.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
     parser.add_argument("--verify", action="store_true", help="exact: also with verification")
-    parser.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
+    parser.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states; protein: sequences (default 500)")
     parser.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
     parser.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
     parser.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
     parser.add_argument("--json", type=Path, help="write the records into this file")
     parser.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
+    proteins = parser.add_argument_group("protein, contacts")
+    proteins.add_argument("--reference", type=Path, help="protein: FASTA file to compare with; default: one-by-one samples of the model")
+    proteins.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences, for novelty")
+    proteins.add_argument("--lengths", default="108-125", help="protein, without --reference: of the sequences to generate")
+    proteins.add_argument("--clusters", type=int, default=15, help="protein: k of k-means")
+    proteins.add_argument("--passes", type=float, default=16, help="protein: the best setting of each rule is chosen up to here")
+    proteins.add_argument("--scored", type=int, default=50, help="protein: sequences for pseudo-perplexity, novelty and recovery")
+    proteins.add_argument("--store", type=Path, help="protein: keep what was generated here; the same command goes on from it")
+    proteins.add_argument("--batch", type=int, default=64, help="sequences evaluated at once")
+    proteins.add_argument("--folder", type=Path, help="contacts: PDB files")
+    proteins.add_argument("--chain", metavar="SEQUENCE", help="contacts: an antibody heavy chain, to be mapped by its regions")
+    proteins.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
+    proteins.add_argument("--deals", type=int, default=2, help="contacts: how often the blocks are dealt anew")
 
 
 def build_parser() -> argparse.ArgumentParser:
