@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.decoding import Sampling, decode
 from pairmi.mi.probe import Probe
@@ -13,7 +14,6 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.selectors.top_k import TopK
-from pairmi.backbones.masked_lm import Settings
 from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_own, parameters, parse, rule
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Objecting, PairmiError, Vocab

@@ -71,7 +71,9 @@ def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Pat
             axis.scatter(j[best][right == good], i[best][right == good], s=9, color=color, label=label)
         axis.scatter(i[contacts[i, j]], j[contacts[i, j]], s=5, color="k", marker="s", label="true contact")
         found = precision(scores[method], contacts, SEPARATIONS[0], length)
-        axis.set_title(f"{structure.name}: {method}\nprecision at L {found:.2f}, chance {chance(contacts, SEPARATIONS[0]):.2f}", fontsize=10)
+        axis.set_title(
+            f"{structure.name}: {method}\nprecision at L {found:.2f}, chance {chance(contacts, SEPARATIONS[0]):.2f}", fontsize=10
+        )
         axis.set(xlabel="residue", ylabel="residue")
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

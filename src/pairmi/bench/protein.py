@@ -64,12 +64,12 @@ class Yardstick:
         return {"rule": spec, **costs, **far, "more": more.value, "more_low": more.low, "more_high": more.high}
 
 
-def yardstick(backbone: Backbone, reference: Sequence[str], others: Sequence[str], k: int = 15) -> Yardstick:
-    """Clusters of a reference; `others` of its kind say what chance alone makes: many random sets of them, or where they are few, one."""
+def yardstick(backbone: Backbone, reference: Sequence[str], others: Float[np.ndarray, "N D"], k: int = 15) -> Yardstick:
+    """Clusters of a reference; embeddings of `others` of its kind say what chance alone makes: many random sets of them, or where they are few, one."""
     embeddings = embed(backbone, reference)
     clusters = fit_clusters(embeddings, k)
     counts = clusters.count(embeddings)
-    places = clusters.assign(embed(backbone, others))
+    places = clusters.assign(others)
     if len(others) > len(reference):
         floor = noise_floor(places, counts, len(reference))
     else:

@@ -17,6 +17,7 @@ from pairmi.spec import load
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.tasks.protein.novelty import Nearest
+from pairmi.tasks.protein.scores import embed
 from pairmi.tasks.protein.structures import read_structures
 from pairmi.types import PairmiError
 
@@ -28,7 +29,8 @@ def run_protein(options: argparse.Namespace) -> list[dict[str, Any]]:
     model = load(options.backbone, head=options.head[0] if options.head else None)
     maker, count = Maker(model, Memo(options.store), options.batch), options.limit or 500
     lengths, halves, others = _references(maker, options, count)
-    validation, test = (protein.yardstick(model, half, others, options.clusters) for half in halves)
+    embedded = embed(model, others)
+    validation, test = (protein.yardstick(model, half, embedded, options.clusters) for half in halves)
     records = []
     base = validation.count(maker.generate("sequential", lengths, 0).texts)
     for spec in tqdm(options.rules or protein.all_settings(), desc="validation", unit="setting", file=sys.stderr):
@@ -57,21 +59,27 @@ def _references(maker: Maker, options: argparse.Namespace, count: int) -> tuple[
         return lengths, own[:2], own[2]
     texts = [record.text for record in read_proteins(options.reference)]
     if len(texts) < 3 * count:
-        raise PairmiError(f"bench protein: {options.reference} holds {len(texts)} sequences; two halves and the noise floor need {3 * count}")
+        raise PairmiError(
+            f"bench protein: {options.reference} holds {len(texts)} sequences; two halves and the noise floor need {3 * count}"
+        )
     order = np.random.default_rng(0).permutation(len(texts))
     mixed = [texts[place] for place in order]
-    return lengths_like([len(text) for text in texts], count), [mixed[:count], mixed[count : 2 * count]], mixed[2 * count :]
+    return lengths_like([len(text) for text in texts], count), [mixed[:count], mixed[count : 2 * count]], mixed[2 * count : 6 * count]
 
 
 def _print_tables(
     records: Sequence[dict[str, Any]], tested: Sequence[dict[str, Any]], test: protein.Yardstick, size: int, options: argparse.Namespace
 ) -> None:
     kind = "one-by-one samples of the model itself" if options.reference is None else f"natural sequences of {options.reference.name}"
-    print(f"Jensen-Shannon divergence in nats (root: its square root, as scipy gives it) over {options.clusters} clusters, {size} against {size};")
+    print(
+        f"Jensen-Shannon divergence in nats (root: its square root, as scipy gives it) over {options.clusters} clusters, {size} against {size};"
+    )
     print("more: than one by one. Intervals: 95 %, bootstrap. Reference: " + kind)
     print(f"Noise floor, reference against its own kind: {test.floor.value:.4f} ({test.floor.low:.4f} to {test.floor.high:.4f})")
     print(f"\nValidation half, all settings:\n\n{report.table(records, protein.COLUMNS)}")
-    print(f"\nTest half, Table 2 and the best of each rule at {options.passes:g} passes or fewer:\n\n{report.table(tested, protein.COLUMNS)}")
+    print(
+        f"\nTest half, Table 2 and the best of each rule at {options.passes:g} passes or fewer:\n\n{report.table(tested, protein.COLUMNS)}"
+    )
 
 
 def _qualities(

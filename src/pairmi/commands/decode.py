@@ -17,7 +17,6 @@ from pairmi.spec import Model, load
 from pairmi.tasks.protein.lengths import same_length
 from pairmi.types import PairmiError, Selector
 
-
 WINDOW = 16  # batches that are read ahead where lengths differ, so that there are enough canvases of each length
 
 

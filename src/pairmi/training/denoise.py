@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.backbones.checkpoint import fingerprint
 from pairmi.backbones import esmc
+from pairmi.backbones.checkpoint import fingerprint
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pairmi.backbones.esmc import TRANSLATION
 from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.esmc import TRANSLATION
 from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import Record, read_proteins
 from pairmi.tasks.protein.scores import masked_perplexity
@@ -33,7 +33,9 @@ class ProteinCorpus:
     def __post_init__(self) -> None:
         families = {record.cluster for record in self.validation} & {record.cluster for record in self.training}
         if families:
-            raise PairmiError(f"train denoiser: family {sorted(families)[0]} is in the training and in the validation file ({len(families)} in all)")
+            raise PairmiError(
+                f"train denoiser: family {sorted(families)[0]} is in the training and in the validation file ({len(families)} in all)"
+            )
         sizes: dict[str, int] = {}
         for record in self.training:
             sizes[record.cluster] = sizes.get(record.cluster, 0) + 1

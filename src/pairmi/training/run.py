@@ -103,5 +103,10 @@ def export(checkpoint: Path, out: Path) -> None:
     tensors, about = load_tensors(checkpoint)
     weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
     described: dict[str, Any] = dict(about["job"])
-    described |= {"kind": described["shape"].get("architecture", "transformer"), "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    described |= {
+        "kind": described["shape"].get("architecture", "transformer"),
+        "steps": len(about["rates"]),
+        "seconds": about["seconds"],
+        "provenance": provenance(),
+    }
     save_tensors(out, weights, described)

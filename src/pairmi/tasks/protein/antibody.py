@@ -20,7 +20,9 @@ def heavy_regions(text: str) -> dict[str, range]:
     """
     found = ANCHORS.search(text)
     if found is None:
-        raise PairmiError(f"heavy chain: no Cys 23, Trp 41, Cys 104 and W-G-x-G in their usual places in {text[:30]}...; expected a complete VH")
+        raise PairmiError(
+            f"heavy chain: no Cys 23, Trp 41, Cys 104 and W-G-x-G in their usual places in {text[:30]}...; expected a complete VH"
+        )
     c23, w41, c104, w118 = (found.start(name) for name in ("c23", "w41", "c104", "w118"))
     borders = (0, c23 + 1 + FIRST_LOOP, w41 - 2, w41 + 1 + FRAMEWORK_2, c104 + 1 - FRAMEWORK_3, c104 + 1, w118, len(text))
     return {name: range(start, end) for name, (start, end) in zip(REGIONS, pairwise(borders), strict=True)}

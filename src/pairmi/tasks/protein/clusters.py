@@ -88,9 +88,7 @@ def _redrawn(sample: Int[np.ndarray, " K"], reference: Int[np.ndarray, " K"], dr
     return jensen_shannon(first, second)
 
 
-def noise_floor(
-    pool: Int[np.ndarray, " N"], reference: Int[np.ndarray, " K"], size: int, draws: int = 2000, seed: int = 0
-) -> Distance:
+def noise_floor(pool: Int[np.ndarray, " N"], reference: Int[np.ndarray, " K"], size: int, draws: int = 2000, seed: int = 0) -> Distance:
     """What `size` sequences of the reference's own kind come to: the mean over random subsets of the pool's clusters, and 95 % of them."""
     if len(pool) < size:
         raise PairmiError(f"noise floor: {size} natural sequences beside the reference are needed, got {len(pool)}")

@@ -4,7 +4,7 @@ from pairmi.types import Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 THREE_LETTERS = dict(
-    zip("ALA CYS ASP GLU PHE GLY HIS ILE LYS LEU MET ASN PRO GLN ARG SER THR VAL TRP TYR MSE".split(), RESIDUES + "M", strict=True)
+    zip(["ALA", "CYS", "ASP", "GLU", "PHE", "GLY", "HIS", "ILE", "LYS", "LEU", "MET", "ASN", "PRO", "GLN", "ARG", "SER", "THR", "VAL", "TRP", "TYR", "MSE"], RESIDUES + "M", strict=True)
 )  # selenomethionine stands for methionine in crystals
 MEANINGS = {
     "*": "a stop codon; cut the sequence there",
