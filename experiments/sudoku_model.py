@@ -18,12 +18,12 @@ from tqdm import tqdm
 from pairmi.backbones.checkpoint import fingerprint
 from pairmi.bench import report, sudoku
 from pairmi.decoding import Sampling
+from pairmi.provenance import provenance
 from pairmi.spec import load
 from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
 from pairmi.tasks.sudoku.solver import solve
 from pairmi.training.denoise import corrupt
-from pairmi.training.run import provenance
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 

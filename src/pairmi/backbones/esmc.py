@@ -40,9 +40,9 @@ class Shape:
         return -(-8 * self.width // (3 * 256)) * 256
 
 
-def build(shape: Shape, settings: Settings = Settings()) -> MaskedLM:
+def build(shape: Shape, settings: Settings | None = None) -> MaskedLM:
     """A network of this shape with random weights."""
-    transformers = library("esmc")
+    transformers, settings = library("esmc"), settings or Settings()
     config = transformers.EsmcConfig(
         hidden_size=shape.width,
         intermediate_size=shape.inner,

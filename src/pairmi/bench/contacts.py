@@ -48,9 +48,11 @@ def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     lines = []
     for separation, top, method in keys:
         mine = [r for r in records if (r["separation"], r["top"], r["method"]) == (separation, top, method)]
-        mean, low, high = mean_interval([r["precision"] for r in mine])
+        found = mean_interval(np.array([r["precision"] for r in mine]))
         about = {"method": method, "proteins": len(mine), "separation": f">= {separation}", "top": top}
-        lines.append(about | {"precision": mean, "low": low, "high": high, "rows": sum(r["rows"] for r in mine) / len(mine)})
+        lines.append(
+            about | {"precision": found.value, "low": found.low, "high": found.high, "rows": sum(r["rows"] for r in mine) / len(mine)}
+        )
     return lines
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.bench.memo import Memo
+from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling, decode
 from pairmi.spec import Model, identify, rule
 from pairmi.tasks.protein.lengths import same_length
@@ -47,7 +47,7 @@ class Maker:
     """A model whose sequences are kept."""
 
     model: Model
-    memo: Memo
+    ledger: Ledger
     batch: int = 64
 
     def _key(self, what: str, **settings: Any) -> dict[str, Any]:
@@ -59,7 +59,8 @@ class Maker:
         """Sequences from nothing."""
         empty = [torch.full((length,), self.model.vocab.size) for length in lengths]
         key = self._key("generate", rule=spec, lengths=list(lengths), seed=seed)
-        return Made(**self.memo.get(key, lambda: vars(fill(self.model, empty, spec, Sampling(seed), self.batch))))
+        found = self.ledger.measured(key, lambda: vars(fill(self.model, empty, spec, Sampling(seed), self.batch)))
+        return Made(**{field.name: found[field.name] for field in fields(Made)})
 
     def recover(self, spec: str, texts: Sequence[str], seed: int = 0) -> float:
         """Half of each sequence is hidden at random: the fraction of the hidden residues that the likeliest symbols bring back."""
@@ -68,14 +69,17 @@ class Maker:
         hidden = [torch.rand(len(row), generator=rng).argsort() < len(row) // 2 for row in clean]
         canvases = [row.masked_fill(mask, self.model.vocab.size) for row, mask in zip(clean, hidden, strict=True)]
 
-        def right() -> float:
+        def right() -> dict[str, float]:
             made = fill(self.model, canvases, spec, Sampling(seed, greedy=True), self.batch)
             found = [(self.model.vocab.encode(t) == c)[m] for t, c, m in zip(made.texts, clean, hidden, strict=True)]
-            return float(torch.cat(found).double().mean())
+            return {"recovery": float(torch.cat(found).double().mean())}
 
-        return float(self.memo.get(self._key("recover", rule=spec, texts=list(texts), seed=seed), right))
+        return float(self.ledger.measured(self._key("recover", rule=spec, texts=list(texts), seed=seed), right)["recovery"])
 
     def perplexity(self, texts: Sequence[str]) -> float:
         """The mean pseudo-perplexity."""
-        key = self._key("perplexity", texts=list(texts))
-        return float(self.memo.get(key, lambda: sum(pseudo_perplexity(self.model, text, self.batch) for text in texts) / len(texts)))
+
+        def scored() -> dict[str, float]:
+            return {"perplexity": sum(pseudo_perplexity(self.model, text, self.batch) for text in texts) / len(texts)}
+
+        return float(self.ledger.measured(self._key("perplexity", texts=list(texts)), scored)["perplexity"])

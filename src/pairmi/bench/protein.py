@@ -1,6 +1,6 @@
 """`pairmi bench protein`: generated proteins against a reference, rule by rule (the paper's Table 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,10 @@ class Yardstick:
 
 
 def yardstick(backbone: Backbone, reference: Sequence[str], others: Float[np.ndarray, "N D"], k: int = 15) -> Yardstick:
-    """Clusters of a reference; embeddings of `others` of its kind say what chance alone makes: many random sets of them, or where they are few, one."""
+    """Clusters of a reference; the embeddings of `others` of its kind say what chance alone makes.
+
+    Of many others many random sets are compared with the reference; of as many as the reference has, all at once.
+    """
     embeddings = embed(backbone, reference)
     clusters = fit_clusters(embeddings, k)
     counts = clusters.count(embeddings)
@@ -101,7 +104,7 @@ def chosen(records: Sequence[dict[str, Any]], passes: float) -> list[str]:
     return [record["rule"] for record in best]
 
 
-def draw_protein(yard: Yardstick, sets: dict[str, Sequence[str]], records: Sequence[dict[str, Any]], file: Path) -> None:
+def draw_protein(yard: Yardstick, sets: Mapping[str, Sequence[str]], records: Sequence[dict[str, Any]], file: Path) -> None:
     """Divergence against passes, and the embeddings of every set over those of the reference, in the plane of its main components."""
     plt = report.pyplot()
     reference = embed(yard.backbone, yard.texts)

@@ -9,6 +9,7 @@ import torch
 from tqdm import tqdm
 
 from pairmi.bench import report
+from pairmi.commands import frontiers
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import load
 from pairmi.tasks.tables import WORLDS
@@ -23,6 +24,8 @@ def run(options: argparse.Namespace) -> None:
     if options.name == "speed":
         records = list(tqdm(speed.selection_times(options.limit or 256), total=len(CATALOGUE), desc="speed", file=sys.stderr))
         print(report.table(records, ("rule", "selection_ms", "pass_ms", "share")))
+    elif options.name in ("sudoku-solve", "sudoku-generate", "head-vs-exact"):
+        records = frontiers.run(options)
     elif options.name in ("head", "probe"):
         if options.labels is None:
             raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")

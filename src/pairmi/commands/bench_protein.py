@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from pairmi.bench import contacts, protein, report
 from pairmi.bench.generation import Maker
-from pairmi.bench.memo import Memo
+from pairmi.bench.ledger import Ledger
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
 from pairmi.spec import load
@@ -27,7 +27,7 @@ OWN = (1000, 1001, 1002)  # seeds of one-by-one samples where there is no refere
 def run_protein(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Settings are compared on a validation half; of each rule the best is measured again, on a test half, with other seeds."""
     model = load(options.backbone, head=options.head[0] if options.head else None)
-    maker, count = Maker(model, Memo(options.store), options.batch), options.limit or 500
+    maker, count = Maker(model, Ledger(options.records), options.batch), options.limit or 500
     lengths, halves, others = _references(maker, options, count)
     embedded = embed(model, others)
     validation, test = (protein.yardstick(model, half, embedded, options.clusters) for half in halves)

@@ -15,13 +15,13 @@ from pairmi.counting import joined
 from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.provenance import provenance
 from pairmi.spec import Head, Model, identify
 from pairmi.store import Labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.losses import LOSSES
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
-from pairmi.training.run import provenance
 from pairmi.types import PairmiError, Prediction, Tokens
 
 

@@ -1,30 +1,19 @@
 """`pairmi train`: from options to finished weights with their configuration and provenance inside."""
 
 import argparse
-import platform
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.provenance import provenance
 from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
 from pairmi.training.loop import Job, fit
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
-
-
-def provenance() -> dict[str, str]:
-    """Which code, which versions, which machine."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {"commit": commit or "unknown", "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
 def train_denoiser(options: argparse.Namespace) -> None:

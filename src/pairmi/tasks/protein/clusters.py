@@ -20,7 +20,7 @@ class Clusters:
     def assign(self, embeddings: Embeddings) -> Int[np.ndarray, " N"]:
         """The nearest centre of each."""
         distance = (self.centres**2).sum(1) - 2 * embeddings @ self.centres.T  # and |x|^2, the same for all
-        return distance.argmin(1)
+        return np.asarray(distance.argmin(1))
 
     def count(self, embeddings: Embeddings) -> Int[np.ndarray, " K"]:
         """How many fall into each cluster."""

@@ -58,7 +58,7 @@ class _Text(io.TextIOBase):
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = iter(lines)
 
-    def readline(self, size: int = -1, /) -> str:
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
         """The next line; empty at the end."""
         return next(self.lines, "")
 

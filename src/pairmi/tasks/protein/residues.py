@@ -3,9 +3,11 @@
 from pairmi.types import Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
-THREE_LETTERS = dict(
-    zip(["ALA", "CYS", "ASP", "GLU", "PHE", "GLY", "HIS", "ILE", "LYS", "LEU", "MET", "ASN", "PRO", "GLN", "ARG", "SER", "THR", "VAL", "TRP", "TYR", "MSE"], RESIDUES + "M", strict=True)
-)  # selenomethionine stands for methionine in crystals
+THREE_LETTERS = {
+    "ALA": "A", "CYS": "C", "ASP": "D", "GLU": "E", "PHE": "F", "GLY": "G", "HIS": "H", "ILE": "I", "LYS": "K", "LEU": "L",
+    "MET": "M", "ASN": "N", "PRO": "P", "GLN": "Q", "ARG": "R", "SER": "S", "THR": "T", "VAL": "V", "TRP": "W", "TYR": "Y",
+    "MSE": "M",  # selenomethionine stands for methionine in crystals
+}  # fmt: skip
 MEANINGS = {
     "*": "a stop codon; cut the sequence there",
     "-": "an alignment gap; remove it, or write '.' for an unknown residue",
