@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
+BENCHMARKS = ("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head", "probe", "speed", "protein", "contacts")
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 

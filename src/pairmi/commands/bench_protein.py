@@ -71,9 +71,8 @@ def _print_tables(
     records: Sequence[dict[str, Any]], tested: Sequence[dict[str, Any]], test: protein.Yardstick, size: int, options: argparse.Namespace
 ) -> None:
     kind = "one-by-one samples of the model itself" if options.reference is None else f"natural sequences of {options.reference.name}"
-    print(
-        f"Jensen-Shannon divergence in nats (root: its square root, as scipy gives it) over {options.clusters} clusters, {size} against {size};"
-    )
+    print("Jensen-Shannon divergence in nats (root: its square root, as scipy gives it)")
+    print(f"over {options.clusters} clusters, {size} sequences against {size};")
     print("more: than one by one. Intervals: 95 %, bootstrap. Reference: " + kind)
     print(f"Noise floor, reference against its own kind: {test.floor.value:.4f} ({test.floor.low:.4f} to {test.floor.high:.4f})")
     print(f"\nValidation half, all settings:\n\n{report.table(records, protein.COLUMNS)}")

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from pairmi.types import PairmiError
 
 Embeddings = Float[np.ndarray, "N D"]
-Counts = Int[np.ndarray, "*R K"]
+Counts = Int[np.ndarray, "*#R K"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def fit_clusters(reference: Embeddings, k: int = 15, seed: int = 0) -> Clusters:
     return Clusters(KMeans(k, n_init=10, random_state=seed).fit(reference).cluster_centers_.astype(float))
 
 
-def jensen_shannon(p: Counts, q: Counts) -> Float[np.ndarray, "*R"]:
+def jensen_shannon(p: Counts, q: Counts) -> Float[np.ndarray, "*#R"]:
     """JS(p, q) = (KL(p || m) + KL(q || m)) / 2, m = (p + q) / 2, in nats: 0 to ln 2.
 
     It is the divergence; scipy's function of this name returns its root.

@@ -17,4 +17,4 @@ def same_length(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 
 def lengths_like(reference: Sequence[int], count: int) -> list[int]:
     """`count` lengths with the distribution of the reference's: its quantiles, so that nothing is left to chance."""
-    return [int(x) for x in np.quantile(reference, (np.arange(count) + 0.5) / count, method="nearest")]
+    return [int(x) for x in np.quantile(reference, (np.arange(count) + 0.5) / count, method="inverted_cdf")]
