@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from proteins import opinionated_weights
 
 from pairmi.cli import main
+from proteins import opinionated_weights
 
 LINES = [">one first of all", "MK..V", "", ">two", "..", "AC", ">three", "MKLV..", ">four", "....."]
 BAD = [">stop", "MK*..", ">low", "mk..", ">gone", ">any", "MX..", ">long", "." * 63, ">full", "MKV", ">good", "M..K"]

@@ -141,7 +141,7 @@ def _bench(command: Adding) -> None:
     proteins.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences, for novelty")
     proteins.add_argument("--lengths", default="108-125", help="protein, without --reference: of the sequences to generate")
     proteins.add_argument("--clusters", type=int, default=15, help="protein: k of k-means")
-    proteins.add_argument("--passes", type=float, default=16, help="protein: the best setting of each rule is chosen up to here")
+    proteins.add_argument("--passes", type=float, default=16.0, help="protein: the best setting of each rule is chosen up to here")
     proteins.add_argument("--scored", type=int, default=50, help="protein: sequences for pseudo-perplexity, novelty and recovery")
     proteins.add_argument("--folder", type=Path, help="contacts: PDB files")
     proteins.add_argument("--chain", metavar="SEQUENCE", help="contacts: an antibody heavy chain, to be mapped by its regions")

@@ -1,8 +1,8 @@
 import torch
-from worlds import generator
 
 from pairmi.mi.jacobian import categorical_jacobian
 from pairmi.types import Prediction, Tokens, Vocab
+from worlds import generator
 
 
 class Coupled:

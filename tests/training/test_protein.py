@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from proteins import family_members, write_fasta
 
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.cli import main
@@ -14,6 +13,7 @@ from pairmi.tasks.protein.fasta import Record
 from pairmi.training.denoise import Corpus
 from pairmi.training.protein import LEVELS, ProteinCorpus, read_corpus
 from pairmi.types import PairmiError
+from proteins import family_members, write_fasta
 
 
 def records(*members: tuple[str, str]) -> list[Record]:

@@ -50,7 +50,8 @@ def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         mine = [r for r in records if (r["separation"], r["top"], r["method"]) == (separation, top, method)]
         found = mean_interval(np.array([r["precision"] for r in mine]))
         about = {"method": method, "proteins": len(mine), "separation": f">= {separation}", "top": top}
-        lines.append(about | {"precision": found.value, "low": found.low, "high": found.high} | {"rows": np.mean([r["rows"] for r in mine])})
+        rows = float(np.mean([r["rows"] for r in mine]))
+        lines.append(about | {"precision": found.value, "low": found.low, "high": found.high, "rows": rows})
     return lines
 
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from structures import helix, write_structure
 
 from pairmi.tasks.protein.structures import read_structure, read_structures
 from pairmi.types import PairmiError
+from structures import helix, write_structure
 
 
 def test_residues_and_their_places_come_back(tmp_path: Path) -> None:

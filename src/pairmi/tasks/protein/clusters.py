@@ -47,7 +47,7 @@ def jensen_shannon(p: Counts, q: Counts) -> Float[np.ndarray, "*#R"]:
     middle = (a + b) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = [np.where(x > 0, x * np.log(x / middle), 0).sum(-1) for x in (a, b)]
-    return np.asarray((terms[0] + terms[1]) / 2).clip(min=0)
+    return np.asarray(np.maximum((terms[0] + terms[1]) / 2, 0))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ def residue_counts(texts: Sequence[str]) -> Int[np.ndarray, " 20"]:
 def unigram_perplexity(training: Sequence[str], held_out: Sequence[str]) -> float:
     """What knowing the residues' frequencies and nothing else comes to: exp of the cross-entropy."""
     counts, other = residue_counts(training), residue_counts(held_out)
-    return float(np.exp(-(other / other.sum()) @ np.log(counts / counts.sum())))
+    seen = other > 0
+    return float(np.exp(-(other[seen] / other.sum()) @ np.log(counts[seen] / counts.sum())))
 
 
 def low_complexity(text: str, window: int = WINDOW, trigger: float = TRIGGER) -> float:

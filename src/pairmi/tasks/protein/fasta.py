@@ -59,8 +59,9 @@ class _Text(io.TextIOBase):
         self.lines = iter(lines)
 
     def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
-        """The next line; empty at the end."""
-        return next(self.lines, "")
+        """The next line, with its end; empty when there is none."""
+        line = next(self.lines, None)
+        return "" if line is None else line.rstrip("\n") + "\n"
 
 
 def read_proteins(file: Path) -> list[Record]:
