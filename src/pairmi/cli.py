@@ -90,7 +90,7 @@ def _train(command: Adding) -> None:
     head.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     head.add_argument("--layers", type=int, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
     head.add_argument("--loss", default="mse", choices=("mse", "balanced", "root"), help="mse is the paper's")
-    head.add_argument("--augment", action="store_true", help="move the labels by random symmetries")
+    head.add_argument("--augment", type=int, default=0, help="copies of every state, each moved by a random symmetry of Sudoku")
     head.add_argument("--rate", type=float, default=2e-3, help="the highest learning rate")
     head.add_argument("--inner", type=int, default=64, help="low-rank: width of the network at each position")
     head.add_argument("--forms", type=int, default=16, help="low-rank: bilinear forms")

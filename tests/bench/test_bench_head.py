@@ -67,7 +67,7 @@ def test_costs_are_shares_of_a_pass() -> None:
     ours, theirs = LowRankHead(LowRankConfig(128, 9, length=81)), PairMLPHead(PairMLPConfig(128))
     tokens = torch.full((4, 81), 9)
     first, second = head_cost.cost_records({"ours": (backbone, ours), "mlp": (backbone, theirs)}, tokens, rounds=1)
-    positions, pairs = 81 * (138 * 64 + 64 * 128), 81 * 81 * (128 + 18 * 16 + 16)
+    positions, pairs = 81 * (138 * 64 + 64 * 128), 81 * 81 * (128 + 22 * 16 + 16)
     assert first["head_mflop"] == pytest.approx(2 * (positions + pairs) / 1e6, rel=0.02)
     assert first["flop_share"] < 0.05
     assert second["flop_share"] > 1

@@ -47,7 +47,7 @@ def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
 
 
 class LowRankHead(nn.Module):
-    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), with f_k(i, j) = u_ik^T diag(s_k) u_jk.
+    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), meaned over (i, j) and (j, i); f_k(i, j) = u_ik^T diag(s_k) u_jk.
 
     u_i is computed once per position, from the layer-normed hidden states, the marginals, the entropy and the place; a pair then
     costs K products of rank r, a learned e_ij that does not look at the canvas, and a network on all of these:
@@ -110,9 +110,8 @@ class LowRankHead(nn.Module):
         features = torch.cat([forms, self._places(where), low[None], high[None]]).view(-1, count * count)
         hidden = torch.addmm(self.mix.bias[:, None], self.mix.weight, features)
         hidden = hidden.relu() if torch.is_grad_enabled() else hidden.relu_()
-        z = (self.out @ hidden).view(count, count)
-        share = torch.sigmoid(0.5 * (z + z.t()) + self.bias)
-        return (share * low).fill_diagonal_(0)
+        one_way = torch.sigmoid((self.out @ hidden).view(count, count) + self.bias) * low
+        return (0.5 * (one_way + one_way.t())).fill_diagonal_(0)  # last: a vectorised sigmoid may round equal numbers differently
 
     def _places(self, where: Int[Tensor, " N"]) -> Float[Tensor, "P N N"]:
         """What is known of a pair from where it is."""
