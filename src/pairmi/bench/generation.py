@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from pairmi.backbones.checkpoint import fingerprint
@@ -28,7 +27,7 @@ class Made:
     seconds: float
 
 
-def fill(model: Model, canvases: Sequence[Int[Tensor, " L"]], spec: str, sampling: Sampling, batch: int) -> Made:
+def fill(model: Model, canvases: Sequence[Tensor], spec: str, sampling: Sampling, batch: int) -> Made:
     """Decode canvases of different lengths, those of one length together."""
     texts, totals, start = dict[int, str](), torch.zeros(3), time.perf_counter()
     selector = rule(spec, model)
