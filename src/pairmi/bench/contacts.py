@@ -1,4 +1,4 @@
-"""`pairmi bench contacts`: does mutual information find the residues that touch?"""
+"""`pairmi bench contacts`: how well mutual information finds the residues that touch."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -59,7 +59,7 @@ def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Pat
     """True contacts below the diagonal of each map; above it the scores of a method, and its L strongest pairs."""
     plt = report.pyplot()
     shown = ("mutual information, APC", "categorical Jacobian, APC")
-    figure, axes = plt.subplots(1, len(shown), figsize=(6 * len(shown), 5.6), layout="constrained")
+    figure, axes = plt.subplots(1, len(shown), figsize=(6 * len(shown), 6.4), layout="constrained")
     length, contacts = len(structure.text), structure.contacts
     for axis, method in zip(axes, shown, strict=True):
         matrix = np.where(np.triu(np.ones((length, length)), SEPARATIONS[0]) > 0, scores[method], np.nan)
@@ -96,18 +96,16 @@ def region_records(text: str, matrix: np.ndarray) -> list[dict[str, Any]]:
 
 
 def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
-    """The map of a heavy chain with the borders of its regions; loops are named in red."""
+    """The map of a heavy chain, its loops between orange lines."""
     plt = report.pyplot()
     figure, axis = plt.subplots(figsize=(7.6, 6.6), layout="constrained")
     ceiling = float(np.quantile(matrix[~np.eye(len(matrix), dtype=bool)], 0.998))
     image = axis.imshow(matrix, cmap="cividis", vmin=0, vmax=ceiling)
     regions = heavy_regions(text)
     for name, places in regions.items():
-        for line in (axis.axvline, axis.axhline):
-            line(places.start - 0.5, color="w", lw=0.6, alpha=0.7)
-        if name.startswith("CDR"):
-            for span in (axis.axvspan, axis.axhspan):
-                span(places.start - 0.5, places.stop - 0.5, color="#D55E00", alpha=0.16, lw=0)
+        for border in (places.start, places.stop) if name.startswith("CDR") else ():
+            axis.axvline(border - 0.5, color="#D55E00", lw=1)
+            axis.axhline(border - 0.5, color="#D55E00", lw=1)
     centres = [(places.start + places.stop - 1) / 2 for places in regions.values()]
     axis.set_xticks(centres, list(regions), fontsize=8)
     axis.set_yticks(centres, list(regions), fontsize=8)
