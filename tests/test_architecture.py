@@ -13,7 +13,7 @@ LEVELS = {
     0: {"types"},
     1: {"info", "draw", "counting", "tempered", "provenance"},
     2: {"backbones", "mi", "selectors", "tasks", "commit"},
-    3: {"decoding", "spec", "store"},
+    3: {"decoding", "spec", "spread", "store"},
     4: {"api", "bench", "training"},
     5: {"web", "demo"},
     6: {"commands"},

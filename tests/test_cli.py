@@ -161,7 +161,7 @@ def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monke
         (decode("--canvas", EMPTY, "--rule", "eb:budget=-1"), "decode: EB(budget=-1.0): budget must be >= 0 nats"),
         (
             decode("--canvas", EMPTY, "--rule", "mi-bound:mi=attention", "--json"),
-            "decode: Attended: the backbone reports no attention; load it with attention=True, or choose another mi",
+            "decode: canvas: Attended: the backbone reports no attention; load it with attention=True, or choose another mi",
         ),
         (decode("--canvas", EMPTY, "--batch", "0"), "decode: --batch 0: must be at least 1"),
         (

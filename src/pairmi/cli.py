@@ -11,6 +11,13 @@ BENCHMARKS = ("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
+def _engine(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_argument_group("where it is done; no result depends on it")
+    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
+    where.add_argument("--workers", type=int, help="ray: how many, of one processor each; default: as many as this machine has")
+    where.add_argument("--gpus-per-worker", type=float, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
+
+
 def _mi(command: Adding) -> None:
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
@@ -44,6 +51,7 @@ def _decode(command: Adding) -> None:
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
+    _engine(parser)
 
 
 def _rules(command: Adding) -> None:
@@ -91,10 +99,10 @@ def _train(command: Adding) -> None:
     head.add_argument("--layers", type=int, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
     head.add_argument("--loss", default="mse", choices=("mse", "balanced", "root"), help="mse is the paper's")
     head.add_argument("--augment", type=int, default=0, help="copies of every state, each moved by a random symmetry of Sudoku")
-    head.add_argument("--rate", type=float, default=2e-3, help="the highest learning rate")
-    head.add_argument("--inner", type=int, default=64, help="low-rank: width of the network at each position")
+    head.add_argument("--rate", type=float, default=6e-3, help="the highest learning rate; Muon, for the matrices, takes five times that")
+    head.add_argument("--inner", type=int, default=96, help="low-rank: width of the network at each position")
     head.add_argument("--forms", type=int, default=16, help="low-rank: bilinear forms")
-    head.add_argument("--rank", type=int, default=8, help="low-rank: the rank of each")
+    head.add_argument("--rank", type=int, default=16, help="low-rank: the rank of each")
     head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
 
 
@@ -112,6 +120,22 @@ def _labels(command: Adding) -> None:
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
     )
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    _engine(parser)
+
+
+def _plan(command: Adding) -> None:
+    parser = command("plan", "what labelling would cost, measured on a few states here")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--states", type=int, required=True, help="how many are to be labelled")
+    parser.add_argument("--workers", type=int, help="that share the work, one core each; default: as many as this machine has")
+    parser.add_argument("--sample", type=int, default=16, help="states to measure")
+    parser.add_argument("--canvas", help="measure on these instead of drawn ones: " + CANVAS)
+    parser.add_argument("--length", type=int, help="of drawn sequences, for a backbone that takes any")
+    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    parser.add_argument("--tflops", type=float, help="also the hours with workers that sustain so many TFLOP/s, such as GPUs")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
 def _bench(command: Adding) -> None:
@@ -149,6 +173,17 @@ def _bench(command: Adding) -> None:
     proteins.add_argument("--deals", type=int, default=2, help="contacts: how often the blocks are dealt anew")
 
 
+def _explore(command: Adding) -> None:
+    parser = command("explore", "see on a local web page what depends on what, and watch the rules decode")
+    parser.add_argument(
+        "--backbone", nargs="+", metavar="NAME", help="the models that the page offers, as for mi; default: all embedded ones"
+    )
+    parser.add_argument("--head", help="a head for the first backbone; an embedded model has its own")
+    parser.add_argument("--port", type=int, default=8765, help="0 = any free one")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen; anything but this machine itself lets others in")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All commands with their options."""
     parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
@@ -157,21 +192,22 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _bench):
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench, _explore):
         add(command)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 = done, 2 = bad input, 130 = interrupted."""
+    """Run one command; 0 = done, 1 = done but for what is named on standard error, 2 = bad input, 130 = interrupted."""
     options = build_parser().parse_args(arguments)
+    from pairmi.spread.units import Incomplete
     from pairmi.types import PairmiError
 
     try:
         import_module(f"pairmi.commands.{options.command}").run(options)
     except PairmiError as error:
         print(f"pairmi {options.command}: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, Incomplete) else 2
     except KeyboardInterrupt:
         print(f"pairmi {options.command}: interrupted; what was finished is kept", file=sys.stderr)
         return 130

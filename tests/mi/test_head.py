@@ -112,7 +112,7 @@ def test_parameter_counts() -> None:
         return sum(parameter.numel() for parameter in head.parameters())
 
     assert count(PairMLPHead(PairMLPConfig(256))) == 99_969  # the paper's
-    assert count(LowRankHead(LowRankConfig(128, 9, length=81))) < 30_000 + 4 * 81 * 81  # the latter for the pairs of cells
+    assert count(LowRankHead(LowRankConfig(128, 9, length=81))) < 50_000 + 4 * 81 * 81  # the latter for the pairs of cells
 
 
 @pytest.mark.parametrize(("head", "least"), [(low_rank(), 0.95), (pair_mlp(), 0.8)])  # theirs sees no entropies

@@ -3,8 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -13,34 +13,47 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
+from pairmi.commands.engine import chosen_engine, loading_device
+from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
-from pairmi.tasks.protein.lengths import same_length
-from pairmi.types import PairmiError, Selector
+from pairmi.spread.placed import placed
+from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, by_halves, settled, task_name
+from pairmi.tempered import Tempered
+from pairmi.types import PairmiError
 
-WINDOW = 16  # batches that are read ahead where lengths differ, so that there are enough canvases of each length
+WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
 
 
-def run(options: argparse.Namespace) -> None:
-    """`pairmi decode`: window by window, in input order; a canvas draws from the stream of its place in the input."""
-    if options.batch < 1:
-        raise PairmiError(f"--batch {options.batch}: must be at least 1")
-    model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head)
-    selector = api.resolve(options.rule, model)
-    canvases = checked_canvases(model, options, partial(_search, model, options))
-    header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-    opening = separator = json.dumps(header)[:-1] + ', "results": ['  # printed with the first result: bad input prints nothing
-    size = options.batch if model.length is not None else WINDOW * options.batch
-    with tqdm(desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)) as bar:
-        while window := list(islice(canvases, size)):
-            for canvas, out in zip(window, _filled(model, selector, window, options, bar), strict=True):
-                if options.json:
-                    print(separator, json.dumps(_document(canvas, out, options.trace)), sep="", end="")
-                    separator = ",\n"
-                else:
-                    _print_filled(model, canvas, out, options.trace)
-            sys.stdout.flush()
-    if options.json:
-        print((opening if separator == opening else "") + "]}")
+@dataclass(frozen=True)
+class Filling:
+    """The job of a batch: fill its canvases; each draws from the stream of its place in the input."""
+
+    model: Model
+    rule: str
+    sampling: Sampling
+    steps: bool
+    batch: int  # canvases of one length that are decoded at once
+
+    def on(self, device: str) -> "Filling":
+        """The same with its network on another device."""
+        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
+
+    def __call__(self, unit: Unit) -> Outcome:
+        """What became of each canvas of the batch, but for those that failed."""
+        parts, failures = by_halves(self._filled, unit.items, lambda canvas: canvas.name)
+        return Outcome(unit, [filled for part in parts for filled in part] or None, tuple(failures))
+
+    def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, api.Filled]]:
+        outs = api.decode(
+            self.model,
+            [canvas.tokens for canvas in canvases],
+            self.rule,
+            **asdict(self.sampling),
+            batch_size=self.batch,
+            steps=self.steps,
+            index=[canvas.number for canvas in canvases],
+        )
+        return list(zip(canvases, outs, strict=True))
 
 
 def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
@@ -52,40 +65,62 @@ def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
         print(f"pairmi decode: {canvas.name}: {found[1]}", file=sys.stderr)
 
 
-def _filled(model: Model, selector: Selector, window: Sequence[Canvas], options: argparse.Namespace, bar: tqdm) -> list[api.Filled]:
-    """The canvases of a window, decoded in batches of one length, in their own order."""
-    results: dict[int, api.Filled] = {}
-    for places in same_length([len(canvas.tokens) for canvas in window], options.batch):
-        outs = api.decode(
-            model,
-            [window[place].tokens for place in places],
-            selector,
-            verify=options.verify,
-            seed=options.seed,
-            temperature=options.temperature,
-            greedy=options.greedy,
-            accept=options.accept,
-            batch_size=options.batch,
-            steps=options.trace,
-            index=[window[place].number for place in places],
-        )
-        results |= dict(zip(places, outs, strict=True))
-        bar.update(len(places))
-    return [results[place] for place in range(len(window))]
+def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
+    size = job.batch if job.model.length is not None else WINDOW * job.batch
+    settings = {"rule": job.rule, "sampling": asdict(job.sampling)}
+    task, backbone = task_name("decode", settings), backbone_hash(job.model)
+    while batch := tuple(islice(canvases, size)):
+        yield Unit(task, job.sampling.seed, batch[0].number, batch[-1].number + 1, backbone, batch)
 
 
-def _document(canvas: Canvas, out: api.Filled, trace: bool) -> dict[str, Any]:
-    named = {} if canvas.record is None else {"record": canvas.record}
-    steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-    return named | {"canvas": canvas.text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
+def run(options: argparse.Namespace) -> None:
+    """`pairmi decode`: batch by batch, in input order."""
+    if options.batch < 1:
+        raise PairmiError(f"--batch {options.batch}: must be at least 1")
+    engine = chosen_engine(options)
+    model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
+    api.resolve(options.rule, model), Tempered(model, options.temperature)  # refuse what cannot be before anything starts
+    sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
+    job = Filling(model, options.rule, sampling, options.trace, options.batch)
+    outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
+    done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
+    filled = tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas))
+    if options.json:
+        header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
+        _print_document(header, filled, options.trace)
+    else:
+        for canvas, out in filled:
+            _print_filled(model, canvas, out)
 
 
-def _print_filled(model: Model, canvas: Canvas, out: api.Filled, trace: bool) -> None:
+def _report(failure: Failure) -> None:
+    print(f"pairmi decode: failed {failure}", file=sys.stderr)
+
+
+def _print_document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]], trace: bool) -> None:
+    """One JSON document, begun with the first result: bad input prints nothing. Its end is printed also where some failed."""
+    opening = before = json.dumps(header)[:-1] + ', "results": ['
+    incomplete = None
+    try:
+        for canvas, out in filled:
+            named = {} if canvas.record is None else {"record": canvas.record}
+            steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
+            record = named | {"canvas": canvas.text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
+            print(before, json.dumps(record), sep="", end="", flush=True)
+            before = ",\n"
+    except Incomplete as error:
+        incomplete = error
+    print((opening if before == opening else "") + "]}")
+    if incomplete is not None:
+        raise incomplete
+
+
+def _print_filled(model: Model, canvas: Canvas, out: api.Filled) -> None:
     """FASTA gives FASTA, unless there is more to tell."""
-    if canvas.record is not None and not trace:
-        print(f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}")
+    if canvas.record is not None and not out.steps:
+        print(f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}", flush=True)
         return
-    print(f"{out.text}\t{out.passes} passes\t{out.rows} rows")
+    print(f"{out.text}\t{out.passes} passes\t{out.rows} rows", flush=True)
     for number, step in enumerate(out.steps, 1):
         print(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))
         for i, reason in step.waiting.items():

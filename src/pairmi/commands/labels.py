@@ -4,6 +4,7 @@ import argparse
 
 import torch
 
+from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.spec import load
 from pairmi.types import PairmiError
 
@@ -19,9 +20,18 @@ def run(options: argparse.Namespace) -> None:
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
-    model = load(options.backbone)
+    engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options))
     if model.conflict is None:
         raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model; states can be drawn for Sudoku only")
     probe = Probe(options.form, options.floor, options.batch)
-    part = (int(number), int(of))
-    make_labels(model, SudokuStates(), options.out, options.states, seed=options.seed, probe=probe, shard=options.shard, part=part)
+    make_labels(
+        model,
+        SudokuStates(),
+        options.out,
+        options.states,
+        seed=options.seed,
+        probe=probe,
+        shard=options.shard,
+        part=(int(number), int(of)),
+        engine=engine,
+    )

@@ -22,9 +22,9 @@ class LowRankConfig:
     symbols: int
     layers: int = 1  # how many layers of the backbone are reported side by side
     length: int = 0  # of a backbone that takes one length only: positions then have an embedding; 0 = any length
-    inner: int = 64
+    inner: int = 96
     forms: int = 16
-    rank: int = 8
+    rank: int = 16
     mixer: int = 16
     places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
 
@@ -47,16 +47,17 @@ def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
 
 
 class LowRankHead(nn.Module):
-    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), meaned over (i, j) and (j, i); f_k(i, j) = u_ik^T diag(s_k) u_jk.
+    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), both ways averaged.
 
-    u_i is computed once per position, from the layer-normed hidden states, the marginals, the entropy and the place; a pair then
-    costs K products of rank r, a learned e_ij that does not look at the canvas, and a network on all of these:
-    O(N D r + N^2 r). The forms are symmetric and may be indefinite. The
+    f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
+    hidden states, the marginals, the entropy and the place; a pair then costs K products of rank r, a learned e_ij that does
+    not look at the canvas, and a small network on all of these: O(N D r + N^2 r). The
     information bound I_ij <= min(H_i, H_j) holds by construction. Rows are computed one by one, over their masked positions only:
     a row's pairs stay in the cache, and its bits do not depend on its batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
+    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "project.weight")  # which Muon trains
 
     def __init__(self, config: LowRankConfig) -> None:
         super().__init__()

@@ -30,11 +30,11 @@ class DistillConfig:
     """How a head is trained."""
 
     seed: int = 0
-    batch: int = 64
+    batch: int = 32
     loss: str = "mse"
     augment: int = 0  # copies of every state, each moved by a symmetry of Sudoku: as good as the backbone is equivariant
     validation: int = 256  # states
-    rates: Rates = field(default_factory=lambda: Rates(adam=2e-3))
+    rates: Rates = field(default_factory=lambda: Rates(muon=0.03, adam=6e-3))
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -82,7 +82,7 @@ class Distill:
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
-        self.optimizer = MuonAdamW(dict(head.named_parameters()), {}, config.rates)
+        self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
         self.known = self._predict(self.train.tokens, half=True)
         self.held_out_prediction = self._predict(self.held_out.tokens)
 

@@ -82,7 +82,9 @@ def train_head(options: argparse.Namespace) -> None:
     layers = options.layers or [model.backbone.config.depth]
     sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
     head = make_head(options.kind, model, layers, sizes, options.seed)
-    config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=Rates(adam=options.rate))
+    config = DistillConfig(
+        options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
+    )
     with together() as processes:
         _fit(Distill(model, head, layers, found, settings, config, processes), options, processes, export_head)
 

@@ -1,0 +1,153 @@
+"""`pairmi plan`: what labelling would cost, measured on a few states before anybody starts."""
+
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import asdict, dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi import api
+from pairmi.bench.head_cost import flops
+from pairmi.commands.canvases import canvas_lines
+from pairmi.counting import Counting
+from pairmi.mi.probe import Probe
+from pairmi.spec import Model, load
+from pairmi.types import PairmiError
+
+DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cost of labelling `states` states, and the sample that it is reckoned from."""
+
+    backbone: str
+    states: int
+    workers: int
+    measured: int  # states probed for this
+    positions: float  # of a state, on average
+    unknown: float  # of them unknown
+    rows_per_state: float
+    rows_error: float  # of the mean above: one standard error
+    full_rows_per_state: float  # without pruning
+    flops_per_row: float
+    seconds_per_row: float  # of one core, here
+    megabytes: float  # of labels, before compression
+
+    @property
+    def rows(self) -> float:
+        """Sequences to evaluate."""
+        return self.states * self.rows_per_state
+
+    @property
+    def flops(self) -> float:
+        """Operations in matrix products and attention."""
+        return self.rows * self.flops_per_row
+
+    @property
+    def core_hours(self) -> float:
+        """On cores like the one that it was measured on."""
+        return self.rows * self.seconds_per_row / 3600
+
+    @property
+    def hours(self) -> float:
+        """If the workers share the work evenly, one core each."""
+        return self.core_hours / self.workers
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi plan`."""
+    if min(options.states, options.sample) < 1 or (options.workers is not None and options.workers < 1):
+        raise PairmiError("expected at least one state, one in the sample and one worker")
+    if options.tflops is not None and not options.tflops > 0:
+        raise PairmiError(f"--tflops {options.tflops}: must be above 0")
+    model, probe = load(options.backbone, device="cpu"), Probe(options.form, options.floor, options.batch)
+    sample = sampled(model, options)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a core is what is reckoned in
+    try:
+        plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1)
+    finally:
+        torch.set_num_threads(threads)
+    faster = None if options.tflops is None else plan.flops / (options.tflops * 1e12) / plan.workers / 3600
+    if options.json:
+        extra = {name: getattr(plan, name) for name in ("rows", "flops", "core_hours", "hours")}
+        print(json.dumps(asdict(plan) | extra | {"tflops": options.tflops, "hours_at_tflops": faster}))
+    else:
+        print(described(plan))
+        if faster is not None:
+            print(f"hours       {faster:.3g} if each worker sustains {options.tflops:g} TFLOP/s")
+
+
+def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]]:
+    """States like those to be labelled: the given canvases; else Sudoku's own; else samples of the model under uniform masks."""
+    if options.canvas is not None:
+        lines = list(canvas_lines(options.canvas))
+        stride = max(1, len(lines) // options.sample)
+        return [api.tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
+    if model.conflict is not None:
+        from pairmi.training.states import SudokuStates
+
+        return [state.tokens for state in SudokuStates().draw(model, 0, 0, options.sample)]
+    length = model.length or options.length
+    if length is None:
+        raise PairmiError(f"{options.backbone} takes sequences of any length; say which with --length, or give canvases with --canvas")
+    empty = torch.full((options.sample, length), model.vocab.size)
+    complete = torch.stack([out.tokens for out in api.decode(model, list(empty), DRAFT, steps=False)])
+    rng = torch.Generator().manual_seed(0)
+    levels = (torch.arange(options.sample) + torch.rand(options.sample, generator=rng)) / options.sample  # a mask of every size
+    hidden = torch.rand(complete.shape, generator=rng) < levels[:, None]
+    hidden[:, 0] |= ~hidden.any(1)
+    return list(complete.masked_fill(hidden, model.vocab.size))
+
+
+def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int) -> Plan:
+    """Probe the sample, canvases of one length together, as labelling does."""
+    rows: list[Tensor] = []
+    spent, evaluated, operations = 0.0, 0, 0
+    for length in sorted({len(canvas) for canvas in sample}):
+        tokens = torch.stack([canvas for canvas in sample if len(canvas) == length])
+        model(tokens[:1])  # warm
+        operations += flops(lambda: model(tokens[:1])) * len(tokens)  # noqa: B023
+        meter = Counting(model, probe.batch_rows)
+        start = time.process_time()  # not the time on the wall: others may be using this core
+        rows.append(probe.measure(meter(tokens), meter).rows + 1)
+        spent, evaluated = spent + time.process_time() - start, evaluated + meter.rows
+    each: Float[Tensor, " S"] = torch.cat(rows).double()
+    lengths = torch.tensor([float(len(canvas)) for canvas in sample])
+    unknown = torch.tensor([float((canvas == model.vocab.size).sum()) for canvas in sample])
+    return Plan(
+        backbone=model.name,
+        states=states,
+        workers=workers,
+        measured=len(sample),
+        positions=float(lengths.mean()),
+        unknown=float(unknown.mean()),
+        rows_per_state=float(each.mean()),
+        rows_error=float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf,
+        full_rows_per_state=float((1 + unknown * model.vocab.size).mean()),
+        flops_per_row=operations / len(sample),
+        seconds_per_row=spent / evaluated,
+        megabytes=states * float((4 * lengths * (lengths - 1) / 2 + 5 * lengths).mean()) / 1e6,
+    )
+
+
+def described(plan: Plan) -> str:
+    """For people."""
+    error = f"+- {100 * plan.rows_error / plan.rows_per_state:.0f} %" if math.isfinite(plan.rows_error) else "from one state"
+    return "\n".join(
+        (
+            f"{plan.states} states for {plan.backbone}, reckoned from {plan.measured} states of {plan.positions:.3g} positions, "
+            f"{plan.unknown:.3g} unknown, on one core here",
+            f"rows        {plan.rows:.3g} ({plan.rows_per_state:.4g} a state {error}; without pruning {plan.full_rows_per_state:.4g})",
+            f"FLOPs       {plan.flops:.3g} ({plan.flops_per_row:.3g} a row)",
+            f"core-hours  {plan.core_hours:.3g} ({1e3 * plan.seconds_per_row:.3g} ms a row)",
+            f"hours       {plan.hours:.3g} with {plan.workers} workers of one core",
+            f"labels      {plan.megabytes:.3g} MB before compression",
+        )
+    )

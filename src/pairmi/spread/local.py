@@ -1,0 +1,15 @@
+"""Units one after the other in this process."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pairmi.spread.units import Job, Outcome, Unit, Worker
+
+
+@dataclass(frozen=True)
+class Local:
+    """The engine that needs nothing."""
+
+    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[Outcome]:
+        """One unit at a time, each when its outcome is asked for."""
+        return map(Worker(job).work, units)

@@ -1,0 +1,136 @@
+"""Units on Ray: actors that hold the job, a bounded number of units under way, outcomes in order."""
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pairmi.spread.units import Failure, Job, Outcome, Unit, Worker
+from pairmi.types import PairmiError
+
+QUEUE = 2  # units given to a worker: one that it does, one that waits for it
+WINDOW = 4  # units under way for each worker, those included that are finished and wait for their turn
+RETRIES = 3  # how often a unit is begun again after its worker died
+
+
+class RayWorker:
+    """A worker in a process of its own, which computes with one thread; it fetches the job with its first unit."""
+
+    def __init__(self, device: str | None) -> None:
+        torch.set_num_threads(1)
+        self.device = device
+        self.worker: Worker | None = None
+
+    def ready(self) -> None:
+        """Returns when the process has started."""
+
+    def work(self, unit: Unit, stored: Sequence[Any]) -> Outcome:
+        """Do one unit; `stored` holds the address of the job, which a process that was started again needs again."""
+        if self.worker is None:
+            import ray
+
+            self.worker = Worker(ray.get(stored[0]), self.device)
+        return self.worker.work(unit)
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Actors on a Ray cluster: that of the environment variable RAY_ADDRESS, or else one that lives on this machine for the run.
+
+    The job is put into the object store once. Ray starts an actor again whose process died, and gives it its units again.
+    """
+
+    workers: int
+    gpus_per_worker: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 or self.gpus_per_worker < 0:
+            raise PairmiError(f"{self}: expected at least one worker and no less than 0 GPUs for each")
+
+    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[Outcome]:
+        """Outcomes in the order of the units; no more than `WINDOW` of them for each worker are in memory."""
+        with _cluster(self.workers) as ray:
+            resources = {"num_cpus": 1, "num_gpus": self.gpus_per_worker, "max_restarts": -1, "max_task_retries": RETRIES}
+            start = ray.remote(**resources)(RayWorker)
+            actors = [start.remote("cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
+            try:
+                yield from _in_order(ray, actors, [ray.put(job)], units)
+            finally:
+                for actor in actors:
+                    ray.kill(actor)
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Any]:
+    """Ray, connected; a cluster that was not there before is gone afterwards."""
+    try:
+        import ray
+    except ImportError as error:
+        raise PairmiError("engine: ray is missing; pip install 'pairmi[ray]'") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    if "RAY_ADDRESS" in os.environ:
+        ray.init(**quiet)
+    else:
+        ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _in_order(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit]) -> Iterator[Outcome]:
+    """Give each unit to the actor that has the fewest, as long as there is room, and hand the outcomes on in order."""
+    source, more = _with_error(units), True
+    waiting: deque[tuple[Unit | PairmiError, Any]] = deque()  # with the tasks that do them
+    starting = {actor.ready.remote(): number for number, actor in enumerate(actors)}
+    running: dict[Any, int] = {}  # task -> its actor
+    given: dict[int, int] = {}  # actor that has started -> how many units it has
+    while more or waiting:
+        least = min(given, key=lambda actor: given[actor], default=None)
+        if more and least is not None and given[least] < QUEUE and len(waiting) < WINDOW * len(actors):
+            unit = next(source, None)
+            more = isinstance(unit, Unit)
+            if isinstance(unit, Unit):
+                task = actors[least].work.remote(unit, stored)
+                waiting.append((unit, task))
+                running[task], given[least] = least, given[least] + 1
+            elif unit is not None:
+                waiting.append((unit, None))
+        elif waiting and waiting[0][1] not in running:
+            yield _outcome(ray, *waiting.popleft())
+        else:
+            for task in ray.wait([*starting, *running], fetch_local=False)[0]:
+                if task in starting:
+                    given[starting.pop(task)] = 0
+                else:
+                    given[running.pop(task)] -= 1
+
+
+def _with_error(units: Iterable[Unit]) -> Iterator[Unit | PairmiError]:
+    """The units, and in the last place the error that ended them, so that what came before it is finished first."""
+    try:
+        yield from units
+    except PairmiError as error:
+        yield error
+
+
+def _outcome(ray: Any, unit: Unit | PairmiError, task: Any) -> Outcome:
+    """What an actor made of a unit; one whose workers died again and again has failed."""
+    if isinstance(unit, PairmiError):
+        raise unit
+    try:
+        outcome: Outcome = ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, PairmiError):
+            raise PairmiError(str(error.cause)) from None
+        raise
+    except ray.exceptions.RayActorError as error:
+        return Outcome(unit, None, (Failure(unit.name, f"its worker died, in {RETRIES + 1} attempts ({type(error).__name__})"),))
+    return outcome

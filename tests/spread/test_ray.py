@@ -1,0 +1,162 @@
+"""A real Ray on this machine, shared by the tests of this file."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from heads import RandomStates, tiny
+from jobs import XOR, Drifting, Squares, Touchy, squares, units
+from pairmi.cli import main
+from pairmi.mi.probe import Probe
+from pairmi.spec import Model
+from pairmi.spread.local import Local
+from pairmi.spread.ray import QUEUE, WINDOW, Ray
+from pairmi.spread.units import Engine, Outcome
+from pairmi.training.labels import make_labels
+from pairmi.types import PairmiError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
+        patch.setenv("RAY_worker_niceness", "0")  # on a busy machine Ray's 15 would make the tests slow
+        ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        yield
+        ray.shutdown()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
+
+
+def make(folder: Path, engine: Engine) -> dict[str, bytes]:
+    make_labels(tiny(), RandomStates(), folder, 40, seed=3, probe=Probe(floor=0.02), shard=4, engine=engine, quiet=True)
+    return contents(folder)
+
+
+def test_every_engine_gives_the_same_bytes(tmp_path: Path) -> None:
+    expected = make(tmp_path / "local", Local())
+    assert len(expected) == 10
+    for workers in (1, 2, 4):
+        assert make(tmp_path / str(workers), Ray(workers)) == expected
+
+
+def test_outcomes_are_in_order_and_units_are_taken_as_needed() -> None:
+    taken = 0
+
+    def watched() -> Iterator[Any]:
+        nonlocal taken
+        for unit in units(60):
+            taken += 1
+            yield unit
+
+    outcomes: list[Outcome] = []
+    for outcome in Ray(2).run(Squares(pause=0.01), watched()):
+        outcomes.append(outcome)
+        assert taken - len(outcomes) < WINDOW * 2
+    assert squares(outcomes) == [n**2 for n in range(180)]
+    processes = {process for outcome in outcomes for _, process in outcome.value}
+    assert len(processes) == 2
+    assert os.getpid() not in processes
+
+
+def test_what_fails_is_named_and_the_rest_is_done() -> None:
+    outcomes = list(Ray(2).run(Squares(bad=(4, 20)), units(10)))
+    assert squares(outcomes) == [n**2 for n in range(30) if n not in (4, 20)]
+    assert [str(failure) for outcome in outcomes for failure in outcome.failures] == [
+        "number 4: ZeroDivisionError: 4 is bad",
+        "number 20: ZeroDivisionError: 20 is bad",
+    ]
+
+
+def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost_or_done_twice(tmp_path: Path) -> None:
+    outcomes = list(Ray(2).run(Squares(deadly=(7, 40), dead=tmp_path), units(20)))
+    assert squares(outcomes) == [n**2 for n in range(60)]
+    assert {file.name for file in tmp_path.iterdir()} == {"7", "40"}
+    assert len({process for outcome in outcomes for _, process in outcome.value}) >= 3
+
+
+def test_a_unit_that_kills_every_worker_is_given_up() -> None:
+    outcomes = list(Ray(1).run(Squares(deadly=(4,)), units(4, size=1 + QUEUE)))
+    done = [n for n in range(12) if n**2 in squares(outcomes)]
+    assert outcomes[1].value is None
+    assert str(outcomes[1].failures[0]).startswith(f"{outcomes[1].unit.name}: its worker died, in 4 attempts (")
+    assert {0, 1, 2, 9, 10, 11} <= set(done)
+
+
+def test_workers_with_another_backbone_are_refused() -> None:
+    table: Any = XOR.backbone
+    drifting = Drifting(table.support, table.weights, table.vocab.symbols)
+    assert len(list(Local().run(Squares(drifting), units(1, backbone=drifting)))) == 1
+    with pytest.raises(
+        PairmiError, match=r"^worker: its backbone is \w+, but squares/seed0/0-3/\w+ was cut for another one; let all workers"
+    ):
+        list(Ray(1).run(Squares(drifting), units(1, backbone=drifting)))
+
+
+def test_an_error_in_the_units_comes_after_what_was_before_it() -> None:
+    def broken() -> Iterator[Any]:
+        yield from units(3)
+        raise PairmiError("line 4: no canvas")
+
+    outcomes: list[Outcome] = []
+    with pytest.raises(PairmiError, match="line 4: no canvas"):
+        outcomes.extend(Ray(1).run(Squares(pause=0.05), broken()))
+    stream = Ray(1).run(Squares(), broken())
+    assert squares([next(stream) for _ in range(3)]) == [n**2 for n in range(9)]
+
+
+def test_a_defect_of_the_job_ends_the_run() -> None:
+    with pytest.raises(ray.exceptions.RayTaskError, match="AttributeError"):
+        list(Ray(1).run(Squares(bad=None), (object.__new__(type(unit)) for unit in units(1))))  # type: ignore[arg-type]
+
+
+def test_decoding_is_the_same_as_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["1" + "." * 15, "." * 16, "11" + "." * 14, "." * 12 + "4321", "." * 15 + "2"] * 3
+    printed = []
+    for engine in (["--engine", "local"], ["--engine", "ray", "--workers", "2"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+        arguments = ["--canvas", "-", "--backbone", "sudoku4", "--rule", "mi-bound", "--batch", "2", "--skip-invalid", "--json", "--trace"]
+        assert main(["decode", *arguments, *engine]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1]
+    assert printed[0].out.count('"canvas"') == 12
+
+
+@pytest.mark.parametrize("engine", [["--engine", "local"], ["--engine", "ray", "--workers", "1"]])
+def test_a_canvas_that_cannot_be_decoded_is_named_and_the_exit_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, engine: list[str]
+) -> None:
+    table: Any = XOR.backbone
+    touchy = Model(Touchy(table.support, table.weights, table.vocab.symbols), "touchy")
+    monkeypatch.setattr("pairmi.commands.decode.load", lambda *names, **options: touchy)
+    monkeypatch.setattr("sys.stdin", io.StringIO("1..\n2..\n12.\n"))
+    assert main(["decode", "--canvas", "-", "--rule", "sequential", "--greedy", "--json", *engine]) == 1
+    out, error = capsys.readouterr()
+    assert out.count('"canvas"') == 2
+    assert out.endswith("]}\n")
+    assert error.splitlines() == [
+        "pairmi decode: failed standard input, line 2: RuntimeError: the first position must not be 1",
+        "pairmi decode: 1 could not be done, named above; everything else is finished",
+    ]
+
+
+def test_impossible_engines_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PairmiError, match=r"Ray\(workers=0, gpus_per_worker=0.0\): expected at least one worker and no less than 0 GPUs"):
+        Ray(0)
+    assert main(["decode", "--backbone", "xor", "--canvas", "...", "--workers", "2"]) == 2
+    assert capsys.readouterr().err == "pairmi decode: --workers and --gpus-per-worker are for --engine ray\n"
+
+
+def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(PairmiError, match=r"engine: ray is missing; pip install 'pairmi\[ray\]'"):
+        list(Ray(1).run(Squares(), units(1)))
