@@ -96,9 +96,7 @@ def test_workers_with_another_backbone_are_refused() -> None:
     table: Any = XOR.backbone
     drifting = Drifting(table.support, table.weights, table.vocab.symbols)
     assert len(list(Local().run(Squares(drifting), units(1, backbone=drifting)))) == 1
-    with pytest.raises(
-        PairmiError, match=r"^worker: its backbone is \w+, but squares/seed0/0-3/\w+ was cut for another one; let all workers"
-    ):
+    with pytest.raises(PairmiError, match=r"^worker: its backbone is \w+, but squares/seed0/0-3/\w+ was cut for another one; let all workers"):
         list(Ray(1).run(Squares(drifting), units(1, backbone=drifting)))
 
 

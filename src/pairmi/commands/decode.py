@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
-    filled = tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas))
+    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
     if options.json:
         header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
         _print_document(header, filled, options.trace)
