@@ -213,4 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stderr.close()
+    except (OSError, UnicodeDecodeError) as error:  # a file that cannot be read or written
+        print(f"pairmi {options.command}: {error}", file=sys.stderr)
+        return 2
     return 0

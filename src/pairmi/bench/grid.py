@@ -37,11 +37,12 @@ _BOARDS: dict[str, Sequence[str]] = {
     "factor": tuple(f"factor={f}" for f in (0.01, 0.05, 0.2, 1.0)),
     "klass": tuple(f"threshold=0.9,drift={d},history=1" for d in (0.01, 0.1)),
     "maskgit": tuple(f"steps={s},noise=0" for s in (12, 24)),
-    "mi-guided": tuple(f"budget={b}" for b in (0.03, 0.1, 0.3, 0.6)),
+    "mi-guided": tuple(f"budget={b}" for b in (0.01, 0.02, 0.03, 0.1, 0.3, 0.6)),
     "mi-bound": (
         *(f"budget={b},belief={f}" for f in (0.1, 0.3) for b in (0.01, 0.03, 0.1, 0.3)),
         *(f"budget={b},belief=1" for b in (0.03, 0.1)),
         *(f"budget={b},belief=0.3,penalty=4" for b in (0.1, 0.3)),
+        *(f"budget={b},belief={f},penalty={p}" for b, f, p in ((0.1, 0, 1), (0.1, 0, 4), (0.3, 0, 4), (0.1, 0.03, 1), (0.2, 0.03, 4))),
     ),
     "independent-set": tuple(f"threshold={t}" for t in (0.001, 0.01, 0.03)),
 }
