@@ -14,7 +14,7 @@ from pairmi.draw import Streams
 from pairmi.info import entropy
 from pairmi.mi.probe import Form, Probe
 from pairmi.spec import Model, rule, with_head
-from pairmi.types import Backbone, Decoded, Objecting, PairmiError, Prediction, Reason, Selector, Step, Tokens
+from pairmi.types import Backbone, Decoded, Limited, Objecting, PairmiError, Prediction, Reason, Selector, Step, Tokens
 
 Canvas = str | Int[Tensor, " L"]
 
@@ -68,6 +68,8 @@ def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tenso
         raise PairmiError(f"{name}: empty; expected {model.length or 'at least one'} positions")
     if model.length is not None and len(tokens) != model.length:
         raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
+    if isinstance(model, Limited) and model.longest is not None and len(tokens) > model.longest:
+        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {model.longest}; cut the sequence")
     if int(tokens.min()) < 0 or int(tokens.max()) > model.vocab.size:
         raise PairmiError(
             f"{name}: token ids must be 0..{model.vocab.size} ({model.vocab.size} = unknown), got {int(tokens.min())}..{int(tokens.max())}"

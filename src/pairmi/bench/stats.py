@@ -50,6 +50,11 @@ def paired_difference(ours: PerBoard, theirs: PerBoard, draws: int = 10_000, see
     return _interval(float(difference.mean()), difference[resamples(len(difference), draws, seed)].mean(1))
 
 
+def mean_interval(values: PerBoard, draws: int = 10_000, seed: int = 0) -> Interval:
+    """The mean (bootstrap over the values)."""
+    return _interval(float(values.mean()), values[resamples(len(values), draws, seed)].mean(1))
+
+
 @dataclass(frozen=True)
 class Swept:
     """One rule over its settings on the same boards: what each board came to and what it cost."""

@@ -30,6 +30,10 @@ def run(options: argparse.Namespace) -> None:
         if options.labels is None:
             raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")
         records = (_bench_head if options.name == "head" else _bench_probe)(options)
+    elif options.name in ("protein", "contacts"):
+        from pairmi.commands import bench_protein
+
+        records = (bench_protein.run_protein if options.name == "protein" else bench_protein.run_contacts)(options)
     else:
         names, specs = options.worlds or list(WORLDS), options.rules or all_settings()
         for name in set(names) - set(WORLDS):

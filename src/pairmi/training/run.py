@@ -9,7 +9,7 @@ from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.provenance import provenance
 from pairmi.training.curve import draw_curve
-from pairmi.training.denoise import Denoise, DenoiseConfig
+from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
 from pairmi.training.loop import Job, fit
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
@@ -18,6 +18,12 @@ from pairmi.types import PairmiError
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
+    with together() as processes:
+        job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
+        _fit(job, options, processes, export)
+
+
+def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     from pairmi.spec import load
     from pairmi.training.sudoku import SudokuCorpus
 
@@ -26,9 +32,21 @@ def train_denoiser(options: argparse.Namespace) -> None:
     if start is not None and not (isinstance(start, Transformer) and start.config == shape):
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape; expected {shape}")
     config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch))
-    with together() as processes:
-        job = Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
-        _fit(job, options, processes, export)
+    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
+
+
+def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
+    """In the architecture of ESM-C, on random masks only, t ~ U[0, 1]."""
+    from pairmi.backbones import esmc
+    from pairmi.training.protein import read_corpus
+
+    if options.data is None:
+        raise PairmiError("train denoiser: --task protein needs --data FILE, a FASTA file")
+    if options.start:
+        raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from nothing")
+    shape = esmc.Shape(options.width, options.depth, options.heads)
+    config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=Rates(weight_decay=0.1))
+    return Denoise(shape, config, read_corpus(options.data, options.validation), processes=processes)
 
 
 def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
@@ -76,5 +94,10 @@ def export(checkpoint: Path, out: Path) -> None:
     tensors, about = load_tensors(checkpoint)
     weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
     described: dict[str, Any] = dict(about["job"])
-    described |= {"kind": "transformer", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    described |= {
+        "kind": described["shape"].get("architecture", "transformer"),
+        "steps": len(about["rates"]),
+        "seconds": about["seconds"],
+        "provenance": provenance(),
+    }
     save_tensors(out, weights, described)
