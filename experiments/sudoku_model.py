@@ -38,7 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--lists", type=Path)
-    parser.add_argument("--count", type=int, default=1000, help="test puzzles, and boards to generate")
+    parser.add_argument("--count", type=int, default=1000, help="test puzzles; a tenth of them for what is only reported beside")
+    parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
     parser.add_argument("--records", type=Path, default=Path("runs/results/solving.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/sudoku-model.md"))
     options = parser.parse_args()
@@ -49,8 +50,8 @@ def main() -> None:
     overlap = len({row.numpy().tobytes() for row in base} & {row.numpy().tobytes() for row in test.solutions})
     assert overlap == 0, f"{overlap} test grids are among the training grids"
 
-    few = max(1, options.count // 4)
-    solving, empty = Boards("puzzles", "test", test.canvases, test.solutions), make_boards("empty", options.count)
+    few = max(1, options.count // 10)
+    solving, empty = Boards("puzzles", "test", test.canvases, test.solutions), make_boards("empty", options.boards)
     jobs: dict[str, tuple[Boards, str, Sampling]] = {
         "test, most confident first, argmax": (solving, "sequential", GREEDY),
         "generate, most confident first": (empty, "sequential", DRAWN),
@@ -84,7 +85,7 @@ def main() -> None:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     text = f"""# The Sudoku model, measured
 
-Printed by `python experiments/sudoku_model.py --count {options.count} --lists FOLDER` ({about}; weights {weights}).
+Printed by `python experiments/sudoku_model.py --count {options.count} --boards {options.boards} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
 Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {sudoku.histogram(test.givens)} (mean
 {float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.

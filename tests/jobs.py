@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ class Squares:
     model: Backbone = XOR
     bad: tuple[int, ...] = ()
     deadly: tuple[int, ...] = ()
-    dead: Path | None = None  # where the dead are remembered: with it, a number kills once only
+    dead: Any = None  # a folder where the dead are remembered: with it, a number kills once only
     pause: float = 0.0
 
     def on(self, device: str) -> "Squares":
@@ -53,6 +52,13 @@ def units(count: int, size: int = 3, backbone: Backbone = XOR) -> Iterator[Unit]
 
 def squares(outcomes: Sequence[Outcome]) -> list[int]:
     return [square for outcome in outcomes for square, _ in outcome.value or ()]
+
+
+class Nowhere:
+    """No folder at all."""
+
+    def __truediv__(self, name: str) -> None:
+        return None
 
 
 class Drifting(Tabular):

@@ -7,14 +7,23 @@ from heads import RandomStates, tiny
 from jobs import XOR, Squares, squares, units
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
+from pairmi.mi.probe import Probe
 from pairmi.spec import Model, identify, load
 from pairmi.spread.local import Local
 from pairmi.spread.placed import Placed, placed
 from pairmi.spread.units import (
-    Engine, Failure, Incomplete, Job, Outcome, Unit, backbone_hash, by_halves, settled, task_name,
+    Engine,
+    Failure,
+    Incomplete,
+    Job,
+    Outcome,
+    Unit,
+    backbone_hash,
+    by_halves,
+    settled,
+    task_name,
 )  # fmt: skip
 from pairmi.training.labels import Labelling
-from pairmi.mi.probe import Probe
 from pairmi.types import PairmiError
 from worlds import Incoherent
 
@@ -87,7 +96,7 @@ def test_failures_are_reported_and_the_end_says_so() -> None:
 
 def test_a_run_in_which_nothing_succeeds_is_refused() -> None:
     seen: list[Failure] = []
-    with pytest.raises(PairmiError, match="^a: no$") as one:
+    with pytest.raises(PairmiError, match=r"^a: no$") as one:
         list(settled([outcome(None, "a")], seen.append))
     assert not isinstance(one.value, Incomplete)
     with pytest.raises(PairmiError, match=r"^0: no \(the first of 7 that failed; none succeeded\)$"):

@@ -2,6 +2,10 @@
 
 import argparse
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import IO
 
 from pairmi.spread.local import Local
 from pairmi.spread.ray import Ray
@@ -21,3 +25,11 @@ def chosen_engine(options: argparse.Namespace) -> Engine:
 def loading_device(options: argparse.Namespace) -> str | None:
     """Where this process needs the model: with Ray its workers compute, and take it to their own devices."""
     return "cpu" if options.engine == "ray" else None
+
+
+@contextmanager
+def results_alone() -> Iterator[IO[str]]:
+    """Lend standard output; whatever else is printed meanwhile, as by Ray when a worker dies, goes to standard error."""
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):
+        yield out

@@ -12,7 +12,6 @@ import torch
 from pairmi.spread.units import Failure, Job, Outcome, Unit, Worker
 from pairmi.types import PairmiError
 
-QUEUE = 2  # units given to a worker: one that it does, one that waits for it
 WINDOW = 4  # units under way for each worker, those included that are finished and wait for their turn
 RETRIES = 3  # how often a unit is begun again after its worker died
 
@@ -86,31 +85,29 @@ def _cluster(workers: int) -> Iterator[Any]:
 
 
 def _in_order(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit]) -> Iterator[Outcome]:
-    """Give each unit to the actor that has the fewest, as long as there is room, and hand the outcomes on in order."""
+    """Give a unit to each actor that has none, as long as there is room, and hand the outcomes on in order.
+
+    An actor has one unit at a time: a unit that kills its worker costs no other one an attempt.
+    """
     source, more = _with_error(units), True
     waiting: deque[tuple[Unit | PairmiError, Any]] = deque()  # with the tasks that do them
-    starting = {actor.ready.remote(): number for number, actor in enumerate(actors)}
-    running: dict[Any, int] = {}  # task -> its actor
-    given: dict[int, int] = {}  # actor that has started -> how many units it has
+    running = {actor.ready.remote(): actor for actor in actors}  # task -> its actor; at first, to start
+    idle: deque[Any] = deque()
     while more or waiting:
-        least = min(given, key=lambda actor: given[actor], default=None)
-        if more and least is not None and given[least] < QUEUE and len(waiting) < WINDOW * len(actors):
+        if more and idle and len(waiting) < WINDOW * len(actors):
             unit = next(source, None)
             more = isinstance(unit, Unit)
             if isinstance(unit, Unit):
-                task = actors[least].work.remote(unit, stored)
+                actor = idle.popleft()
+                task = actor.work.remote(unit, stored)
+                running[task] = actor
                 waiting.append((unit, task))
-                running[task], given[least] = least, given[least] + 1
             elif unit is not None:
                 waiting.append((unit, None))
         elif waiting and waiting[0][1] not in running:
             yield _outcome(ray, *waiting.popleft())
         else:
-            for task in ray.wait([*starting, *running], fetch_local=False)[0]:
-                if task in starting:
-                    given[starting.pop(task)] = 0
-                else:
-                    given[running.pop(task)] -= 1
+            idle.extend(running.pop(task) for task in ray.wait(list(running), fetch_local=False)[0])
 
 
 def _with_error(units: Iterable[Unit]) -> Iterator[Unit | PairmiError]:
