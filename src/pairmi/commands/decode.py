@@ -12,13 +12,8 @@ from typing import Any
 from tqdm import tqdm
 
 from pairmi import api
-<<<<<<< HEAD
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
-from pairmi.commands.engine import chosen_engine, loading_device
-=======
-from pairmi.commands.canvases import canvas_lines
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
->>>>>>> spread
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
 from pairmi.spread.placed import placed
@@ -86,52 +81,31 @@ def run(options: argparse.Namespace) -> None:
     model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
     api.resolve(options.rule, model), Tempered(model, options.temperature)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
-<<<<<<< HEAD
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
     filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
-    if options.json:
-        header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-        _print_document(header, filled, options.trace)
-    else:
-        for canvas, out in filled:
-            _print_filled(model, canvas, out)
-=======
-    job = Filling(model, options.rule, sampling, options.trace)
-    outcomes = engine.run(job, _batches(job, _checked_canvases(model, options), options.batch))
-    filled = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-    pieces = _document(header, filled, options.trace) if options.json else (_described(model, out) for _, out in filled)
+    pieces = _document(header, filled, options.trace) if options.json else (_described(model, canvas, out) for canvas, out in filled)
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
->>>>>>> spread
 
 
 def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
 
 
-<<<<<<< HEAD
-def _print_document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]], trace: bool) -> None:
-    """One JSON document, begun with the first result: bad input prints nothing. Its end is printed also where some failed."""
-=======
-def _document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], trace: bool) -> Iterator[str]:
+def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]], trace: bool) -> Iterator[str]:
     """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed."""
->>>>>>> spread
     opening = before = json.dumps(header)[:-1] + ', "results": ['
     incomplete = None
     try:
         for canvas, out in filled:
             named = {} if canvas.record is None else {"record": canvas.record}
             steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-<<<<<<< HEAD
             record = named | {"canvas": canvas.text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
-            print(before, json.dumps(record), sep="", end="", flush=True)
-=======
-            yield before + json.dumps({"canvas": text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps)
->>>>>>> spread
+            yield before + json.dumps(record)
             before = ",\n"
     except Incomplete as error:
         incomplete = error
@@ -140,18 +114,11 @@ def _document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], 
         raise incomplete
 
 
-<<<<<<< HEAD
-def _print_filled(model: Model, canvas: Canvas, out: api.Filled) -> None:
-    """FASTA gives FASTA, unless there is more to tell."""
+def _described(model: Model, canvas: Canvas, out: api.Filled) -> str:
+    """For people; FASTA gives FASTA, unless there is more to tell."""
     if canvas.record is not None and not out.steps:
-        print(f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}", flush=True)
-        return
-    print(f"{out.text}\t{out.passes} passes\t{out.rows} rows", flush=True)
-=======
-def _described(model: Model, out: api.Filled) -> str:
-    """For people."""
+        return f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}\n"
     lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows"]
->>>>>>> spread
     for number, step in enumerate(out.steps, 1):
         lines.append(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))
         lines += [f"    {model.place(i)} waits: {reason}" for i, reason in step.waiting.items()]
