@@ -141,6 +141,11 @@ def duel(records: list[Record], slack: float) -> str:
     return report.table(lines, ("rule", "passes over theirs", "rows over theirs"))
 
 
+def named(records: list[Record], rule: str) -> str:
+    """The quality of one setting, in percent."""
+    return f"{100 * next(record['quality'] for record in records if record['settings']['rule'] == rule):.1f} %"
+
+
 def paper_table(greedy: list[Record], drawn: list[Record]) -> str:
     rows = []
     for ours, sampled in zip(frontiers.rows_for_people(greedy, greedy[0]), frontiers.rows_for_people(drawn, drawn[0]), strict=True):
@@ -239,6 +244,18 @@ Solving:
 Generating:
 
 {table(estimates["generate"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
+
+## Where it fails
+
+* **Uncertainty that is the model's own.** A puzzle with one solution has no true entropy: what the model is unsure of, it does not know, and no
+  order of filling tells it. A rule that is meant for real uncertainty fills unsure cells because they are independent, and commits mistakes:
+  `mi-bound:budget=0.1,penalty=4`, at home when generating, solves {named(solve["grid"], "mi-bound:budget=0.1,penalty=4")} of the validation puzzles, one by one
+  {named(solve["grid"], "sequential")}. For puzzles a plain confidence rule is as good as any that looks at pairs.
+* **Synergy.** Pairs do not see what only three positions share: `pairmi bench exact --worlds xor`. On these boards it is why the penalty must be above 1: nine cells of a unit share
+  more than the sum of their pairs says (`mi-bound:budget=0.1` {named(make["grid"], "mi-bound:budget=0.1")} valid, with `penalty=4`
+  {named(make["grid"], "mi-bound:budget=0.1,penalty=4")}).
+* **An order that opens unsure cells early** pays for the model's imperfect beliefs even when every draw is exact: verified `mi-bound:budget=0.3` draws each symbol from its
+  conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, surest first, {named(make["grid"], "sequential")}.
 """
 
 
