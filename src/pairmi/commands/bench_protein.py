@@ -43,7 +43,7 @@ def run_protein(options: argparse.Namespace) -> list[dict[str, Any]]:
     qualities = _qualities(maker, {spec: made[spec].texts for spec in final}, test, others, options)
     print(f"\n{report.table(qualities, protein.QUALITY)}")
     if options.figure:
-        sets = {"one by one": made["sequential"].texts} | {spec: made[spec].texts for spec in protein.chosen(tested, options.passes)}
+        sets = {"sequential": made["sequential"].texts} | {spec: made[spec].texts for spec in protein.chosen(records, options.passes)}
         protein.draw_protein(test, {"natural": others[:count]} | sets, records, options.figure)
     return [*records, *tested, *({"half": "test"} | record for record in qualities)]
 
