@@ -4,13 +4,17 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint chromium bench clean
 
 demo: $(VENV)/demo.stamp
 	$(RUN) pairmi.demo
 
-test: lint
+test: lint chromium
 	$(RUN) pytest
+
+chromium:  # for the tests of the explorer; without it they are skipped
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+		|| echo "no Chromium and no way to install it: the browser tests will be skipped"
 
 lint: $(VENV)/dev.stamp
 	$(RUN) ruff check .

@@ -10,8 +10,8 @@ from tqdm import tqdm
 
 from pairmi.bench import report, worlds
 from pairmi.bench.grid import all_settings
+from pairmi.provenance import provenance
 from pairmi.tasks.tables import WORLDS
-from pairmi.training.run import provenance
 
 DOCS = Path(__file__).parents[1] / "docs"
 DRAFTS = (

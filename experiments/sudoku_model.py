@@ -7,23 +7,22 @@ interrupted run goes on where it stopped.
 """
 
 import argparse
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from pairmi.backbones.checkpoint import fingerprint
 from pairmi.bench import report, sudoku
+from pairmi.bench.boards import Boards, make_boards
+from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling
-from pairmi.spec import load
+from pairmi.provenance import provenance
+from pairmi.spec import identify, load
 from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
 from pairmi.tasks.sudoku.solver import solve
 from pairmi.training.denoise import corrupt
-from pairmi.training.run import provenance
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 
@@ -39,40 +38,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--lists", type=Path)
-    parser.add_argument("--count", type=int, default=1000, help="test puzzles, and boards to generate")
-    parser.add_argument("--records", type=Path, default=Path("runs/sudoku_model.jsonl"))
+    parser.add_argument("--count", type=int, default=1000, help="test puzzles; a tenth of them for what is only reported beside")
+    parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
+    parser.add_argument("--records", type=Path, default=Path("runs/results/solving.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/sudoku-model.md"))
     options = parser.parse_args()
     model = load(options.model)
-    weights = fingerprint(model.backbone.state_dict())
+    weights = identify(model)
     test = paper_puzzles(options.count, TEST)
     base = complete_grids(100_000, TRAINING)
     overlap = len({row.numpy().tobytes() for row in base} & {row.numpy().tobytes() for row in test.solutions})
     assert overlap == 0, f"{overlap} test grids are among the training grids"
 
-    few = max(1, options.count // 4)
-    jobs: dict[str, Callable[[], dict[str, Any]]] = {
-        "test, most confident first, argmax": lambda: sudoku.solve(model, test, "sequential", GREEDY),
-        "generate, most confident first": lambda: sudoku.generate(model, options.count, "sequential", DRAWN),
-        "generate, random order": lambda: sudoku.generate(model, few, "sequential:by=random", DRAWN),
-        "generate, temperature 0.7": lambda: sudoku.generate(model, few, "sequential", Sampling(temperature=0.7)),
-        "test, temperature 1": lambda: sudoku.solve(model, test, "sequential", DRAWN),
-        "test, largest margin first, argmax": lambda: sudoku.solve(model, test, "sequential:by=margin", GREEDY),
+    few = max(1, options.count // 10)
+    solving, empty = Boards("puzzles", "test", test.canvases, test.solutions), make_boards("empty", options.boards)
+    jobs: dict[str, tuple[Boards, str, Sampling]] = {
+        "test, most confident first, argmax": (solving, "sequential", GREEDY),
+        "generate, most confident first": (empty, "sequential", DRAWN),
+        "generate, random order": (make_boards("empty", few), "sequential:by=random", DRAWN),
+        "generate, temperature 0.7": (make_boards("empty", few), "sequential", Sampling(temperature=0.7)),
+        "test, temperature 1": (make_boards("puzzles", few), "sequential", DRAWN),
+        "test, largest margin first, argmax": (make_boards("puzzles", few), "sequential:by=margin", GREEDY),
     }
     for file in sorted(options.lists.glob("*.txt")) if options.lists else []:
-        puzzles = public_list(file, few)
-        jobs[f"{file.stem} (first {len(puzzles.canvases)}; givens {sudoku.histogram(puzzles.givens)}), argmax"] = lambda puzzles=puzzles: (
-            sudoku.solve(model, puzzles, "sequential", GREEDY)
+        listed = public_list(file, few)
+        boards = Boards(file.stem, "public", listed.canvases, listed.solutions)
+        jobs[f"{file.stem} (first {len(listed.canvases)}; givens {sudoku.histogram(listed.givens)}), argmax"] = (
+            boards,
+            "sequential",
+            GREEDY,
         )
 
-    options.records.parent.mkdir(parents=True, exist_ok=True)
-    lines = options.records.read_text().splitlines() if options.records.is_file() else []
-    done = {record["what"]: record for record in map(json.loads, lines) if record["weights"] == weights}
-    for what, job in tqdm(jobs.items(), desc="sudoku model"):
-        if what not in done:
-            done[what] = {"what": what, "weights": weights} | job()
-            with options.records.open("a") as out:
-                out.write(json.dumps(done[what]) + "\n")
+    ledger, done = Ledger(options.records), {}
+    for what, (boards, spec, how) in tqdm(jobs.items(), desc="sudoku model"):
+        settings = sudoku.settings_of(model, boards, spec, how)
+        done[what] = ledger.measured(settings, lambda: sudoku.measure(model, boards, spec, how)) | {"what": what}  # noqa: B023 (called at once)
 
     rng = torch.Generator().manual_seed(TEST)
     noisy = corrupt(test.solutions, torch.linspace(0.05, 1, len(test.solutions)), model.vocab.size, rng)
@@ -85,7 +85,7 @@ def main() -> None:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     text = f"""# The Sudoku model, measured
 
-Printed by `python experiments/sudoku_model.py --count {options.count} --lists FOLDER` ({about}; weights {weights}).
+Printed by `python experiments/sudoku_model.py --count {options.count} --boards {options.boards} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
 Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {sudoku.histogram(test.givens)} (mean
 {float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.

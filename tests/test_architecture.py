@@ -11,7 +11,7 @@ ROOT = Path(pairmi.__file__).parent
 MODULES = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sorted(ROOT.rglob("*.py"))}
 LEVELS = {
     0: {"types"},
-    1: {"info", "draw", "counting", "tempered"},
+    1: {"info", "draw", "counting", "tempered", "provenance"},
     2: {"backbones", "mi", "selectors", "tasks", "commit"},
     3: {"decoding", "spec", "spread", "store"},
     4: {"api", "bench", "training"},

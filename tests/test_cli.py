@@ -218,6 +218,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPat
     assert main(["rules"]) == 0
 
 
+def test_files_that_cannot_be_read_or_written_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    strange = tmp_path / "strange.txt"
+    strange.write_bytes(b"\xff\xfe1...")
+    assert main(decode("--canvas", str(strange))) == 2
+    assert capsys.readouterr().err.startswith("pairmi decode: 'utf-8' codec can't decode")
+    assert main(["mi", "--backbone", "sudoku4", "--canvas", HALF, "--figure", str(tmp_path / "strange.txt" / "map.png")]) == 2
+    assert "strange.txt" in capsys.readouterr().err
+
+
 def test_train_hands_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
     monkeypatch.setattr("pairmi.training.run.train_denoiser", seen.append)

@@ -35,7 +35,7 @@ def test_commands_run_or_at_least_parse(text, capsys):
             assert words[1] in made
         elif words[:1] == ["pairmi"]:
             arguments = [word.strip('"') for word in words[1:]]
-            if arguments[0] in ("train", "bench"):  # too long to run here: they are tested where they live
+            if arguments[0] in ("train", "bench", "explore"):  # too long to run here: they are tested where they live
                 assert build_parser().parse_args(arguments).command == arguments[0]
             else:
                 assert main(arguments) == 0

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.decoding import Sampling, decode
 from pairmi.mi.probe import Probe
@@ -13,7 +14,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.selectors.top_k import TopK
-from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_transformer, parameters, parse, rule
+from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_own, parameters, parse, rule
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Objecting, PairmiError, Vocab
 from worlds import Incoherent
@@ -152,7 +153,7 @@ def test_a_model_of_81_digits_knows_the_board(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_no_transformer_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PairmiError, match=r"m.safetensors holds no transformer \(no 'shape' in its description\)$"):
-        load_transformer(written(tmp_path, {"steps": 3}))
+    with pytest.raises(PairmiError, match=r"m.safetensors holds no network \(no 'shape' in its description\)$"):
+        load_own(written(tmp_path, {"steps": 3}), Settings())
     with pytest.raises(PairmiError, match=r"m.safetensors do not fit its own description; fetch or train it again$"):
-        load_transformer(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8)))
+        load_own(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8)), Settings())

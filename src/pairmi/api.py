@@ -14,7 +14,7 @@ from pairmi.draw import Streams
 from pairmi.info import entropy
 from pairmi.mi.probe import Form, Probe
 from pairmi.spec import Model, rule, with_head
-from pairmi.types import Backbone, Decoded, Objecting, PairmiError, Reason, Selector, Step, Tokens
+from pairmi.types import Backbone, Decoded, Limited, Objecting, PairmiError, Prediction, Reason, Selector, Step, Tokens
 
 Canvas = str | Int[Tensor, " L"]
 
@@ -68,6 +68,8 @@ def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tenso
         raise PairmiError(f"{name}: empty; expected {model.length or 'at least one'} positions")
     if model.length is not None and len(tokens) != model.length:
         raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
+    if isinstance(model, Limited) and model.longest is not None and len(tokens) > model.longest:
+        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {model.longest}; cut the sequence")
     if int(tokens.min()) < 0 or int(tokens.max()) > model.vocab.size:
         raise PairmiError(
             f"{name}: token ids must be 0..{model.vocab.size} ({model.vocab.size} = unknown), got {int(tokens.min())}..{int(tokens.max())}"
@@ -135,11 +137,11 @@ def mutual_information(
     return ordered[0] if single else ordered
 
 
-def estimated(model: Model, tokens: Tokens) -> list[MI]:
-    """What the model's head says of each row of a batch."""
+def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None) -> list[MI]:
+    """What the model's head says of each row of a batch, from the prediction that one already has or from a pass."""
     if model.head is None:
         raise PairmiError(f"model {model.name!r} has no head; load(..., head=FILE), or probe it")
-    prediction = model(tokens)
+    prediction = prediction or model(tokens)
     matrices = model.head(prediction, model, Streams(0, torch.arange(len(tokens))))
     entropies = torch.where(prediction.masked, entropy(prediction.log_probs), 0)
     none = torch.full_like(matrices, torch.inf)
@@ -259,11 +261,11 @@ def resolve(spec: str | Selector, model: Backbone) -> Selector:
 
 def _filled(model: Backbone, out: Decoded, row: int) -> Filled:
     """One row of a decoded batch."""
-    passes = tuple(_pass(model, step, int(place)) for step in out.steps for place in torch.nonzero(step.rows == row)[:, 0])
+    passes = tuple(in_words(model, step, int(place)) for step in out.steps for place in torch.nonzero(step.rows == row)[:, 0])
     return Filled(model.vocab.decode(out.tokens[row]), out.tokens[row], int(out.passes[row]), int(out.rows[row]), passes)
 
 
-def _pass(model: Backbone, step: Step, place: int) -> Pass:
+def in_words(model: Backbone, step: Step, place: int) -> Pass:
     """One row of a step, in words."""
     after = step.tokens[place]
     filled = {i: model.vocab.symbols[int(after[i])] for i in torch.nonzero(step.committed[place])[:, 0].tolist()}

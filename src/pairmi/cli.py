@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, or - for standard input"
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
+BENCHMARKS = ("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head", "probe", "speed", "protein", "contacts")
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
@@ -27,6 +28,7 @@ def _mi(command: Adding) -> None:
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument("--top", type=int, default=10, help="how many of the strongest pairs to print")
+    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--figure", type=Path, help="draw the matrix of the first canvas into this file")
 
@@ -68,7 +70,9 @@ def _data(command: Adding) -> None:
 def _train(command: Adding) -> None:
     parser = command("train", "train a model; the same command goes on where a killed run stopped")
     parser.add_argument("what", choices=("denoiser", "head"))
-    parser.add_argument("--task", default="sudoku", choices=("sudoku",), help="what to learn")
+    parser.add_argument("--task", default="sudoku", choices=("sudoku", "protein"), help="what to learn")
+    parser.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences; 'cluster=' in a header names a family")
+    parser.add_argument("--validation", type=Path, help="protein: FASTA file of other families; default: a tenth of those in --data")
     parser.add_argument("--run", type=Path, required=True, help="folder for checkpoints, log and learning curve")
     parser.add_argument("--out", type=Path, help="write the finished weights here")
     parser.add_argument("--steps", type=int, default=6000, help="optimiser steps")
@@ -94,11 +98,11 @@ def _train(command: Adding) -> None:
     head.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     head.add_argument("--layers", type=int, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
     head.add_argument("--loss", default="mse", choices=("mse", "balanced", "root"), help="mse is the paper's")
-    head.add_argument("--augment", action="store_true", help="move the labels by random symmetries")
-    head.add_argument("--rate", type=float, default=2e-3, help="the highest learning rate")
-    head.add_argument("--inner", type=int, default=64, help="low-rank: width of the network at each position")
+    head.add_argument("--augment", type=int, default=0, help="copies of every state, each moved by a random symmetry of Sudoku")
+    head.add_argument("--rate", type=float, default=6e-3, help="the highest learning rate; Muon, for the matrices, takes five times that")
+    head.add_argument("--inner", type=int, default=96, help="low-rank: width of the network at each position")
     head.add_argument("--forms", type=int, default=16, help="low-rank: bilinear forms")
-    head.add_argument("--rank", type=int, default=8, help="low-rank: the rank of each")
+    head.add_argument("--rank", type=int, default=16, help="low-rank: the rank of each")
     head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
 
 
@@ -136,16 +140,48 @@ def _plan(command: Adding) -> None:
 
 def _bench(command: Adding) -> None:
     parser = command("bench", "measure; see experiments/ for the published tables")
-    parser.add_argument("name", choices=("exact", "speed", "head", "probe"))
+    parser.add_argument(
+        "name", choices=("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head", "probe", "speed", "protein", "contacts")
+    )
     parser.add_argument("--rules", nargs="+", metavar="SPEC", help="only these; default: the whole catalogue, swept")
     parser.add_argument("--worlds", nargs="+", metavar="WORLD", help="exact: only these worlds")
-    parser.add_argument("--verify", action="store_true", help="exact: also with verification")
-    parser.add_argument("--limit", type=int, help="speed: rows in a batch; head, probe: labelled states")
-    parser.add_argument("--backbone", default="sudoku", help="head, probe: as for mi")
+    parser.add_argument("--verify", action="store_true", help="also with verification")
+    parser.add_argument("--limit", type=int, help="boards or sequences; speed: rows in a batch; head, probe: labelled states")
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
     parser.add_argument("--labels", type=Path, help="head, probe: folder that 'pairmi labels' filled")
     parser.add_argument("--head", nargs="+", default=[], metavar="FILE", help="head: the heads to compare")
     parser.add_argument("--json", type=Path, help="write the records into this file")
-    parser.add_argument("--figure", type=Path, help="exact: draw the frontiers into this file; head: the calibration")
+    parser.add_argument("--figure", type=Path, help="draw the frontiers into this file; head: the calibration; contacts: the map")
+    parser.add_argument("--batch", type=int, default=128, help="sequences decoded at once; changes the time only")
+    parser.add_argument("--records", type=Path, help="a file of measurements: what it holds is not measured again")
+    boards = parser.add_argument_group("sudoku-solve, sudoku-generate, head-vs-exact")
+    boards.add_argument("--split", default="test", choices=("validation", "test"), help="tune on validation, report on test")
+    boards.add_argument("--boards", choices=("puzzles", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens")
+    boards.add_argument("--temperature", type=float, help="draw at this temperature; default: argmax for puzzles, else 1")
+    boards.add_argument("--accept", type=float, default=0.999, help="with argmax and --verify: how sure the conditional must be")
+    boards.add_argument("--seed", type=int, default=0, help="of the draws")
+    proteins = parser.add_argument_group("protein, contacts")
+    proteins.add_argument("--reference", type=Path, help="protein: FASTA file to compare with; default: one-by-one samples of the model")
+    proteins.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences, for novelty")
+    proteins.add_argument("--lengths", default="108-125", help="protein, without --reference: of the sequences to generate")
+    proteins.add_argument("--clusters", type=int, default=15, help="protein: k of k-means")
+    proteins.add_argument("--passes", type=float, default=16.0, help="protein: the best setting of each rule is chosen up to here")
+    proteins.add_argument("--scored", type=int, default=50, help="protein: sequences for pseudo-perplexity, novelty and recovery")
+    proteins.add_argument("--folder", type=Path, help="contacts: PDB files")
+    proteins.add_argument("--chain", metavar="SEQUENCE", help="contacts: an antibody heavy chain, to be mapped by its regions")
+    proteins.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
+    proteins.add_argument("--deals", type=int, default=2, help="contacts: how often the blocks are dealt anew")
+
+
+def _explore(command: Adding) -> None:
+    parser = command("explore", "see on a local web page what depends on what, and watch the rules decode")
+    parser.add_argument(
+        "--backbone", nargs="+", metavar="NAME", help="the models that the page offers, as for mi; default: all embedded ones"
+    )
+    parser.add_argument("--head", help="a head for the first backbone; an embedded model has its own")
+    parser.add_argument("--port", type=int, default=8765, help="0 = any free one")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen; anything but this machine itself lets others in")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -156,7 +192,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench):
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench, _explore):
         add(command)
     return parser
 
@@ -177,4 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stderr.close()
+    except (OSError, UnicodeDecodeError) as error:  # a file that cannot be read or written
+        print(f"pairmi {options.command}: {error}", file=sys.stderr)
+        return 2
     return 0

@@ -12,7 +12,7 @@ from pairmi.spec import load, rule
 from pairmi.tasks.sudoku.formats import to_board
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 
-RULES = ("sequential", "top-k:k=4", "threshold:threshold=0.99", "eb:budget=0.05", "mi-guided:budget=0.3", "mi-bound:budget=0.02")
+RULES = ("sequential", "top-k:k=4", "threshold:threshold=0.99", "eb:budget=0.05", "mi-guided", "mi-guided:budget=0.3")
 SMALL = (
     "sequential",
     "top-k:k=4",

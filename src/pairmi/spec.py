@@ -26,7 +26,7 @@ from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
-from pairmi.types import Backbone, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
+from pairmi.types import Backbone, Limited, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
 
 EMBEDDED = ("sudoku",)  # models whose weights are in the package
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
@@ -59,6 +59,11 @@ class Model:
     def length(self) -> int | None:
         """The only length it takes; None = any."""
         return self.backbone.length
+
+    @property
+    def longest(self) -> int | None:
+        """The most positions it takes; None = no limit."""
+        return self.backbone.longest if isinstance(self.backbone, Limited) else None
 
     def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
         """Why nothing can complete this canvas; None = no objection."""
@@ -106,9 +111,8 @@ def load(
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
         raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS, 'antiberty'))}")
-    transformer = load_transformer(file, attention)
-    is_sudoku = transformer.config.symbols == "123456789" and transformer.length == 81
-    backbone = (transformer if layer is None else transformer.reporting([layer])).to(device or "cpu").eval()
+    backbone = load_own(file, Settings(layer, attention, device, precision))
+    is_sudoku = backbone.length == 81 and "".join(backbone.vocab.symbols) == "123456789"
     model = Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
     own = name if name in EMBEDDED and _weights(f"{name}-head").is_file() else None
     return model if head is None and own is None else with_head(model, head or cast(str, own))
@@ -167,22 +171,24 @@ def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:
     return None if found.unique else (found.verdict is Verdict.SEVERAL, found.message)
 
 
-def load_transformer(file: Path, attention: bool = False) -> Transformer:
-    """Our own transformer from a weights file or a training checkpoint."""
+def load_own(file: Path, settings: Settings) -> Transformer | MaskedLM:
+    """A network that pairmi trained, frozen, from a weights file or a training checkpoint."""
     tensors, about = load_tensors(file)
     shape = about.get("shape") or about.get("job", {}).get("shape")
     if not isinstance(shape, dict):
-        raise PairmiError(f"load: {file} holds no transformer (no 'shape' in its description)")
-    transformer = Transformer(TransformerConfig(**shape), attention)
+        raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
+    ours = shape.get("architecture") != "esmc"
+    network = Transformer(TransformerConfig(**shape), settings.attention) if ours else esmc.build(esmc.Shape(**shape), settings)
     learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
     weights = {name.removeprefix("model."): tensor.float() for name, tensor in learnt.items()}
-    expected = {name: tuple(tensor.shape) for name, tensor in transformer.state_dict().items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in weights.items()} != expected:
         raise PairmiError(f"load: the tensors in {file} do not fit its own description; fetch or train it again")
-    transformer.load_state_dict(weights)
-    for parameter in cast(nn.Module, transformer).parameters():
-        parameter.requires_grad_(False)
-    return transformer
+    network.load_state_dict(weights)
+    network.requires_grad_(False).eval()
+    if isinstance(network, MaskedLM):  # it has its layer and its device from the settings
+        return network
+    return (network if settings.layer is None else network.reporting([settings.layer])).to(settings.device or "cpu")
 
 
 def estimate(name: str, model: Model, form: Form = "joint", floor: float = 0.01) -> PairwiseMI:

@@ -164,10 +164,10 @@ def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str
     settings = shard_about(files[0])["settings"]
     check(folder, settings)
     needed = len(files) if limit is None else -(-limit // settings["shard"])
-    return _joined([read_shard(file)[0] for file in files[:needed]]), settings
+    return joined_labels([read_shard(file)[0] for file in files[:needed]]), settings
 
 
-def _joined(parts: Sequence[Labels]) -> Labels:
+def joined_labels(parts: Sequence[Labels]) -> Labels:
     """Several lots of states as one."""
 
     def together(values: list[Any]) -> Any:

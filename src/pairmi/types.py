@@ -101,6 +101,16 @@ class Backbone(Protocol):
 
 
 @runtime_checkable
+class Limited(Protocol):
+    """A backbone that takes sequences up to some length."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most positions; None = no limit."""
+        ...
+
+
+@runtime_checkable
 class Wrapping(Protocol):
     """A backbone around another one, such as a meter: messages name the innermost."""
 

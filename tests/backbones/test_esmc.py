@@ -62,4 +62,4 @@ def test_from_the_command_line(folder: str, capsys: pytest.CaptureFixture) -> No
     assert main(["decode", "--backbone", folder, "--canvas", "MK..V.A", "--rule", "mi-bound"]) == 0
     assert capsys.readouterr().out.startswith("MK")
     assert main(["decode", "--backbone", folder, "--canvas", "M" + 63 * "."]) == 2
-    assert "a canvas of 64 positions is too long for this model; at most 62" in capsys.readouterr().err
+    assert "64 positions are too many for this model; at most 62" in capsys.readouterr().err

@@ -37,8 +37,9 @@ def plain(head: LowRankHead, prediction: Prediction, row: int, i: int, j: int) -
         u.append(head.project(functional.gelu(inner)).view(config.forms, config.rank))
     forms = (u[0] * head.signs * u[1]).sum(1)
     low, high = sorted((float(entropies[i]), float(entropies[j])))
-    z = head.out @ head.mix(torch.cat([forms, torch.tensor([low, high])])).relu() + head.bias
-    return float(torch.sigmoid(z)) * low
+    ways = [head.pair[:, a, b] if config.length else head.pair[:, abs(i - j)] for a, b in ((i, j), (j, i))]
+    z = [head.out @ head.mix(torch.cat([forms, place, torch.tensor([low, high])])).relu() for place in ways]
+    return 0.5 * float(sum(torch.sigmoid(one + head.bias) for one in z)) * low
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -111,7 +112,7 @@ def test_parameter_counts() -> None:
         return sum(parameter.numel() for parameter in head.parameters())
 
     assert count(PairMLPHead(PairMLPConfig(256))) == 99_969  # the paper's
-    assert count(LowRankHead(LowRankConfig(128, 9, length=81))) < 30_000
+    assert count(LowRankHead(LowRankConfig(128, 9, length=81))) < 50_000 + 4 * 81 * 81  # the latter for the pairs of cells
 
 
 @pytest.mark.parametrize(("head", "least"), [(low_rank(), 0.95), (pair_mlp(), 0.8)])  # theirs sees no entropies

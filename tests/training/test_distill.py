@@ -9,10 +9,11 @@ from heads import labelled, sudoku, tiny
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.cli import main
 from pairmi.draw import Streams
+from pairmi.info import pairs
 from pairmi.spec import identify, with_head
 from pairmi.store import shard_file, square, triangle, write_shard
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform_pairs
-from pairmi.training.distill import Distill, DistillConfig, batch_of, export_head, make_head
+from pairmi.training.distill import Distill, DistillConfig, batch_of, export_head, make_head, moved
 from pairmi.training.loop import Job, fit, read_log
 from pairmi.training.optimizer import Rates
 from pairmi.types import PairmiError
@@ -128,14 +129,28 @@ def sudoku_labels(count: int = 60) -> tuple[Any, Any, Any]:
     return model, made, settings | {"backbone": identify(model), "symbols": "123456789", "length": 81}
 
 
-def test_augmented_steps_are_functions_of_seed_and_step() -> None:
+def test_moved_copies_are_more_of_the_same() -> None:
     model, labels, settings = sudoku_labels()
     jobs = [
-        Distill(model, make_head("low-rank", model, [1], SIZES, 0), [1], labels, settings, DistillConfig(batch=4, augment=True))
+        Distill(model, make_head("low-rank", model, [1], SIZES, 0), [1], labels, settings, DistillConfig(batch=4, augment=2))
         for _ in range(2)
     ]
-    assert jobs[0].known is None
+    one, plain = jobs[0].train, labels.split("train")
+    assert len(one) == 3 * len(plain)
+    assert torch.equal(one.tokens[: len(plain)], plain.tokens)
+    assert torch.equal((one.tokens == 9).sum(1), (plain.tokens == 9).sum(1).repeat(3))
+    assert torch.equal(one.mi.sort(1).values, plain.mi.repeat(3, 1).sort(1).values)
     assert jobs[0].advance(0, 1.0) == jobs[1].advance(0, 1.0)
+
+
+def test_moving_takes_everything_along() -> None:
+    """A pair of masked cells keeps its value, wherever it goes."""
+    _, labels, _ = sudoku_labels(20)
+    marked = replace(labels, entropies=(labels.tokens == 9).float(), mi=triangle(pairs(labels.tokens == 9)).float())
+    found = moved(marked, torch.Generator().manual_seed(3))
+    assert not torch.equal(found.tokens, marked.tokens)
+    assert torch.equal(found.entropies, (found.tokens == 9).float())
+    assert torch.equal(found.mi, triangle(pairs(found.tokens == 9)).float())
 
 
 def test_the_command_trains_and_writes_a_head(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +170,7 @@ def test_the_command_trains_and_writes_a_head(tmp_path: Path, capsys: pytest.Cap
 def test_bad_requests_are_refused() -> None:
     with pytest.raises(PairmiError, match="train head: unknown loss 'odd'; known: mse, balanced, root"):
         DistillConfig(loss="odd")
-    with pytest.raises(PairmiError, match="train head: batch and validation must be >= 1, got 0 and 256"):
+    with pytest.raises(PairmiError, match="train head: batch and validation must be >= 1 and augment >= 0, got 0, 256 and 0"):
         DistillConfig(batch=0)
     with pytest.raises(PairmiError, match="train head: unknown kind 'odd'; known: low-rank, pair-mlp"):
         make_head("odd", MODEL, [2], SIZES, 0)

@@ -1,8 +1,11 @@
-"""ESM-C, the protein language model: `EsmcForMaskedLM` of `transformers`."""
+"""ESM-C, the protein language model: `EsmcForMaskedLM` of `transformers`, pretrained or new."""
+
+from dataclasses import dataclass
 
 from pairmi.backbones.masked_lm import MaskedLM, Settings
-from pairmi.backbones.pretrained import read_network
+from pairmi.backbones.pretrained import library, read_network
 from pairmi.backbones.translation import Translation
+from pairmi.types import PairmiError
 
 RESIDUES = "LAGVSERTIDPKQNFYMHWC"  # in the order of ESM-C's own ids, which are 4..23
 TRANSLATION = Translation({residue: 4 + place for place, residue in enumerate(RESIDUES)}, mask=32, before=(0,), after=(2,))
@@ -15,3 +18,39 @@ def load(source: str, settings: Settings) -> MaskedLM:
     the 20 of the standard residues are used.
     """
     return MaskedLM(read_network(source, settings.attention), TRANSLATION, settings)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a new network; the defaults are those of our protein model."""
+
+    width: int = 192
+    depth: int = 6
+    heads: int = 6
+    longest: int = 1022  # residues
+    architecture: str = "esmc"  # tells the file of its weights from that of a `Transformer`
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.depth, self.heads, self.longest) < 1 or self.width % (2 * self.heads):
+            raise PairmiError(f"esmc.Shape: sizes must be >= 1 and width an even multiple of heads, got {self}")
+
+    @property
+    def inner(self) -> int:
+        """Of the network in a block, as in the published models: 8/3 of the width, up to a multiple of 256."""
+        return -(-8 * self.width // (3 * 256)) * 256
+
+
+def build(shape: Shape, settings: Settings | None = None) -> MaskedLM:
+    """A network of this shape with random weights."""
+    transformers, settings = library("esmc"), settings or Settings()
+    config = transformers.EsmcConfig(
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.depth,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        head_dim=shape.width // shape.heads,
+        max_position_embeddings=shape.longest + TRANSLATION.added,
+    )
+    kind = "eager" if settings.attention else "sdpa"
+    return MaskedLM(transformers.AutoModelForMaskedLM.from_config(config, attn_implementation=kind), TRANSLATION, settings)

@@ -64,6 +64,10 @@ class MaskedLM(nn.Module):
         positions = usable_positions(network)
         self.longest = None if positions is None else positions - translation.added
 
+    def matrices(self) -> dict[str, int]:
+        """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
+        return {name: 1 for name, parameter in self.named_parameters() if ".layers." in name and parameter.ndim == 2}
+
     def reporting(self, layers: Sequence[int]) -> "MaskedLM":
         """The same weights, reporting the hidden states of these layers (0 = the embedding)."""
         depth = self.network.config.num_hidden_layers

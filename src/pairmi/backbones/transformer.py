@@ -85,6 +85,11 @@ class Transformer(nn.Module):
         """The number of positions."""
         return self.config.length
 
+    def matrices(self) -> dict[str, int]:
+        """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
+        parts = {"qkv": 3, "mix": 1, "up": 1, "down": 1}
+        return {f"blocks.{n}.{part}.weight": stacked for n in range(self.config.depth) for part, stacked in parts.items()}
+
     def reporting(self, layers: Sequence[int]) -> "Transformer":
         """The same weights, reporting the streams after these blocks (0 = before the first) as hidden states."""
         if not layers or not all(0 <= layer <= self.config.depth for layer in layers):

@@ -1,56 +1,65 @@
-"""How good the Sudoku model's beliefs are: puzzles solved, boards generated, calibration."""
+"""Sudoku decoded by a rule: quality, passes, rows and time; and how well the model's beliefs are calibrated."""
 
-import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
+from pairmi.backbones.checkpoint import fingerprint
+from pairmi.bench.boards import Boards
 from pairmi.bench.stats import wilson
-from pairmi.decoding import Sampling, decode
+from pairmi.bench.stopwatch import Stopwatch, TimedBackbone, watched
+from pairmi.bench.uniformity import worst_fit
+from pairmi.decoding import Sampling, iter_decode
 from pairmi.info import confidence
-from pairmi.spec import Model, rule
-from pairmi.tasks.sudoku.puzzles import Puzzles
-from pairmi.tasks.sudoku.rules import valid
-from pairmi.types import Decoded
+from pairmi.spec import Model, identify, parameters, parse, rule
 
 
-def _record(name: str, good: Bool[Tensor, " N"], out: Decoded, seconds: float) -> dict[str, Any]:
+def measure(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
+    """Decode boards by one rule: what came of each and what it cost, the time by what it was spent on.
+
+    `accepted` is the share of the chosen positions that were committed: 1 unless drafts are verified.
+    """
+    watch = Stopwatch()
+    selector, backbone = watched(rule(spec, model), watch), TimedBackbone(model, watch)
+    filled, passes = boards.canvases.clone(), torch.zeros(len(boards.canvases), dtype=torch.long)
+    evaluated, drafted, committed, probe_rows = torch.zeros_like(passes), 0, 0, 0
+    for some in torch.arange(len(filled)).split(batch):
+        with watch.during("loop"):
+            for step in iter_decode(backbone, boards.canvases[some], selector, sampling, some):
+                where = some[step.rows]
+                filled[where], passes[where], evaluated[where] = step.tokens, step.passes, step.evaluated
+                drafted, committed = drafted + int(step.selection.chosen.sum()), committed + int(step.committed.sum())
+                probe_rows += step.probe_rows
+    good = boards.good(filled)
     low, high = wilson(int(good.sum()), len(good))
-    return {
-        "name": name,
-        "boards": len(good),
-        "quality": float(good.double().mean()),
-        "low": low,
-        "high": high,
-        "passes": float(out.passes.double().mean()),
-        "rows": float(out.rows.double().mean()),
-        "seconds_per_board": seconds / len(good),
-    }
+    record = {"boards": len(good), "quality": float(good.double().mean()), "low": low, "high": high}
+    record |= {"passes": float(passes.double().mean()), "rows": (int(evaluated.sum()) + probe_rows) / len(good)}
+    record |= {"accepted": committed / drafted, "seconds_per_board": sum(watch.seconds.values()) / len(good)}
+    record |= {f"{name}_seconds": watch.seconds.get(name, 0.0) / len(good) for name in ("pass", "mi", "rule", "loop")}
+    if boards.solutions is None:
+        record |= _variety(filled[good])
+    each = {"good": "".join(map(str, good.long().tolist())), "passes": passes.tolist(), "rows": evaluated.tolist()}
+    return record | {"each": each}
 
 
-def solve(model: Model, puzzles: Puzzles, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
-    """The fraction of puzzles filled exactly as their only solution says, with a 95 % interval."""
-    start = time.perf_counter()
-    out = decode(model, puzzles.canvases, rule(spec, model), sampling, batch_size=batch)
-    good = (out.tokens == puzzles.solutions).all(1)
-    return _record(_label(spec, sampling), good, out, time.perf_counter() - start)
+def _variety(boards: Int[Tensor, "N 81"]) -> dict[str, Any]:
+    """How many of the valid boards differ, and, for enough of them, the worst of the digit statistics with its p-value."""
+    record: dict[str, Any] = {"distinct": len(boards.unique(dim=0)), "valid": len(boards)}
+    if len(boards) >= 400:  # five expected in every class
+        record["worst"], record["p"] = worst_fit(boards)
+    return record
 
 
-def generate(model: Model, count: int, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
-    """The fraction of boards made from nothing that obey the rules, with a 95 % interval, and how many of these differ."""
-    start = time.perf_counter()
-    empty = torch.full((count, 81), 9)
-    out = decode(model, empty, rule(spec, model), sampling, batch_size=batch)
-    good = valid(out.tokens)
-    return _record(_label(spec, sampling), good, out, time.perf_counter() - start) | {"distinct": len(out.tokens[good].unique(dim=0))}
-
-
-def _label(spec: str, sampling: Sampling) -> str:
-    drawn = "argmax" if sampling.greedy else f"temperature {sampling.temperature:g}"
-    return f"{spec}, {drawn}{', verified' if sampling.verify else ''}"
+def settings_of(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
+    """Everything that a measurement depends on."""
+    pairs = "mi" in parameters(parse(spec)[0])  # rules that do not look at pairs do not depend on the head
+    head = fingerprint(model.head.state_dict()) if pairs and isinstance(model.head, nn.Module) else None
+    about = {"task": "sudoku", "kind": boards.kind, "split": boards.split, "count": len(boards.canvases), "rule": spec, "batch": batch}
+    return about | {"sampling": asdict(sampling), "weights": identify(model), "head": head}
 
 
 def calibration(model: Model, canvases: Int[Tensor, "N 81"], solutions: Int[Tensor, "N 81"], bins: int = 15) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import torch
 from tqdm import tqdm
 
 from pairmi.bench import report
+from pairmi.commands import frontiers
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import load
 from pairmi.tasks.tables import WORLDS
@@ -23,10 +24,16 @@ def run(options: argparse.Namespace) -> None:
     if options.name == "speed":
         records = list(tqdm(speed.selection_times(options.limit or 256), total=len(CATALOGUE), desc="speed", file=sys.stderr))
         print(report.table(records, ("rule", "selection_ms", "pass_ms", "share")))
+    elif options.name in ("sudoku-solve", "sudoku-generate", "head-vs-exact"):
+        records = frontiers.run(options)
     elif options.name in ("head", "probe"):
         if options.labels is None:
             raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")
         records = (_bench_head if options.name == "head" else _bench_probe)(options)
+    elif options.name in ("protein", "contacts"):
+        from pairmi.commands import bench_protein
+
+        records = (bench_protein.run_protein if options.name == "protein" else bench_protein.run_contacts)(options)
     else:
         names, specs = options.worlds or list(WORLDS), options.rules or all_settings()
         for name in set(names) - set(WORLDS):

@@ -1,32 +1,87 @@
-"""Where canvases come from: an argument, a file, standard input."""
+"""Where canvases come from: an argument, a file or standard input, with one canvas a line or as FASTA."""
 
+import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi import api
+from pairmi.spec import Model
+from pairmi.tasks.protein.fasta import open_text, parse_fasta
+from pairmi.tasks.protein.residues import complaint, speaks_protein
 from pairmi.types import PairmiError
 
 
-def canvas_lines(argument: str) -> Iterator[tuple[str, str]]:
-    """Canvases with their names for messages: the argument itself, the lines of a file, or those of standard input."""
+@dataclass(frozen=True)
+class Canvas:
+    """One canvas of the input."""
+
+    number: int  # its place in the input, what was skipped included
+    name: str  # what messages call it
+    text: str
+    tokens: Int[Tensor, " L"]
+    record: str | None  # its name in a FASTA file
+
+
+def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
+    """Name for messages, text and name in a FASTA file of each canvas: the argument itself, those of a file, or of standard input."""
     if argument == "-":
-        yield from _numbered("standard input", sys.stdin)
+        yield from _canvases("standard input", sys.stdin)
     elif os.path.isfile(argument):  # Path.is_file raises where a long canvas is no possible file name
-        with Path(argument).open() as lines:
-            yield from _numbered(argument, lines)
-    elif "/" in argument or argument.endswith(".txt"):
+        with open_text(Path(argument)) as lines:
+            yield from _canvases(argument, lines)
+    elif "/" in argument or argument.endswith((".txt", ".fasta", ".fa", ".gz")):
         raise PairmiError(f"canvas: no file {argument}")
     else:
-        yield "canvas", argument
+        yield "canvas", argument, None
 
 
-def _numbered(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str | None]]:
+    """FASTA if the first line that is not empty begins with '>', else one canvas a line."""
+    numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    filled = ((number, text) for number, text in numbered if text)
+    first = next(filled, (1, ""))
     some = False
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and not text.startswith("#"):
+    if first[1].startswith(">"):
+        for count, record in enumerate(parse_fasta(text for _, text in chain([first], filled)), 1):
             some = True
-            yield f"{source}, line {number}", text
+            yield f"{source}, record {count} ({record.name})", record.text, record.name
+    else:
+        for number, text in chain([first], filled):
+            if text and not text.startswith("#"):
+                some = True
+                yield f"{source}, line {number}", text, None
     if not some:
         raise PairmiError(f"canvas: {source} holds no canvas")
+
+
+def reads_fasta(argument: str) -> bool:
+    """Whether a canvas argument is a FASTA file."""
+    if not os.path.isfile(argument):
+        return False
+    with open_text(Path(argument)) as lines:
+        return next((line for line in lines if line.strip()), "").startswith(">")
+
+
+def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[[Canvas], None] = lambda canvas: None) -> Iterator[Canvas]:
+    """Every canvas that the model takes and `check` does not refuse; the first bad one ends it, or with --skip-invalid is reported."""
+    protein = speaks_protein(model.vocab)
+    for number, (name, text, record) in enumerate(canvas_lines(options.canvas)):
+        try:
+            wrong = complaint(text, model.vocab.blanks) if protein else None
+            if wrong:
+                raise PairmiError(f"{name}: {wrong}")
+            canvas = Canvas(number, name, text, api.tokenise(model, text, name), record)
+            check(canvas)
+        except PairmiError as error:
+            if not options.skip_invalid:
+                raise
+            print(f"pairmi {options.command}: skipped {error}", file=sys.stderr)
+        else:
+            yield canvas

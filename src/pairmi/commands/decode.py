@@ -5,13 +5,14 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
+from tqdm import tqdm
 
 from pairmi import api
-from pairmi.commands.canvases import canvas_lines
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
@@ -20,14 +21,7 @@ from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_has
 from pairmi.tempered import Tempered
 from pairmi.types import PairmiError
 
-
-class Canvas(NamedTuple):
-    """A canvas with its place in the input and what messages call it."""
-
-    number: int
-    name: str
-    text: str
-    tokens: torch.Tensor
+WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
 
 
 @dataclass(frozen=True)
@@ -38,6 +32,7 @@ class Filling:
     rule: str
     sampling: Sampling
     steps: bool
+    batch: int  # canvases of one length that are decoded at once
 
     def on(self, device: str) -> "Filling":
         """The same with its network on another device."""
@@ -48,36 +43,30 @@ class Filling:
         parts, failures = by_halves(self._filled, unit.items, lambda canvas: canvas.name)
         return Outcome(unit, [filled for part in parts for filled in part] or None, tuple(failures))
 
-    def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[str, api.Filled]]:
+    def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, api.Filled]]:
         outs = api.decode(
             self.model,
             [canvas.tokens for canvas in canvases],
             self.rule,
             **asdict(self.sampling),
-            batch_size=len(canvases),
+            batch_size=self.batch,
             steps=self.steps,
             index=[canvas.number for canvas in canvases],
         )
-        return [(canvas.text, out) for canvas, out in zip(canvases, outs, strict=True)]
+        return list(zip(canvases, outs, strict=True))
 
 
-def _checked_canvases(model: Model, options: argparse.Namespace) -> Iterator[Canvas]:
-    for number, (name, text) in enumerate(canvas_lines(options.canvas)):
-        try:
-            tokens = api.tokenise(model, text, name)
-            found = model.search(tokens) if model.search is not None else None
-            if found is not None and not found[0] and not options.anyway:
-                raise PairmiError(f"{name}: {found[1]}; --anyway fills it all the same")
-            if found is not None:
-                print(f"pairmi decode: {name}: {found[1]}", file=sys.stderr)
-            yield Canvas(number, name, text, tokens)
-        except PairmiError as error:
-            if not options.skip_invalid:
-                raise
-            print(f"pairmi decode: skipped {error}", file=sys.stderr)
+def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
+    """Refuse a canvas that is known to have no completion."""
+    found = model.search(canvas.tokens) if model.search is not None else None
+    if found is not None and not found[0] and not options.anyway:
+        raise PairmiError(f"{canvas.name}: {found[1]}; --anyway fills it all the same")
+    if found is not None:
+        print(f"pairmi decode: {canvas.name}: {found[1]}", file=sys.stderr)
 
 
-def _batches(job: Filling, canvases: Iterator[Canvas], size: int) -> Iterator[Unit]:
+def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
+    size = job.batch if job.model.length is not None else WINDOW * job.batch
     settings = {"rule": job.rule, "sampling": asdict(job.sampling)}
     task, backbone = task_name("decode", settings), backbone_hash(job.model)
     while batch := tuple(islice(canvases, size)):
@@ -92,11 +81,12 @@ def run(options: argparse.Namespace) -> None:
     model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
     api.resolve(options.rule, model), Tempered(model, options.temperature)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
-    job = Filling(model, options.rule, sampling, options.trace)
-    outcomes = engine.run(job, _batches(job, _checked_canvases(model, options), options.batch))
-    filled = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
+    job = Filling(model, options.rule, sampling, options.trace, options.batch)
+    outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
+    done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
+    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-    pieces = _document(header, filled, options.trace) if options.json else (_described(model, out) for _, out in filled)
+    pieces = _document(header, filled, options.trace) if options.json else (_described(model, canvas, out) for canvas, out in filled)
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
@@ -106,14 +96,16 @@ def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
 
 
-def _document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], trace: bool) -> Iterator[str]:
+def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]], trace: bool) -> Iterator[str]:
     """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed."""
     opening = before = json.dumps(header)[:-1] + ', "results": ['
     incomplete = None
     try:
-        for text, out in filled:
+        for canvas, out in filled:
+            named = {} if canvas.record is None else {"record": canvas.record}
             steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-            yield before + json.dumps({"canvas": text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps)
+            record = named | {"canvas": canvas.text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
+            yield before + json.dumps(record)
             before = ",\n"
     except Incomplete as error:
         incomplete = error
@@ -122,8 +114,10 @@ def _document(header: dict[str, Any], filled: Iterable[tuple[str, api.Filled]], 
         raise incomplete
 
 
-def _described(model: Model, out: api.Filled) -> str:
-    """For people."""
+def _described(model: Model, canvas: Canvas, out: api.Filled) -> str:
+    """For people; FASTA gives FASTA, unless there is more to tell."""
+    if canvas.record is not None and not out.steps:
+        return f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}\n"
     lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows"]
     for number, step in enumerate(out.steps, 1):
         lines.append(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))

@@ -2,39 +2,56 @@
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
+from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from pairmi import api
 from pairmi.bench import report
-from pairmi.commands.canvases import canvas_lines
-from pairmi.spec import load
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
+from pairmi.spec import Model, load
 
 
 def run(options: argparse.Namespace) -> None:
-    """`pairmi mi`."""
+    """`pairmi mi`: canvas by canvas, in input order."""
     model = load(options.backbone, head=options.head)
-    results = []
-    for number, (name, text) in enumerate(canvas_lines(options.canvas)):
-        tokens = api.tokenise(model, text, name)
-        if options.mi == "head":
-            found = api.estimated(model, tokens[None])[0]
-        else:
-            found = api.mutual_information(model, [tokens], form=options.form, floor=options.floor, batch_size=options.batch)[0]
-        pairs = found.strongest(options.top)
-        if number == 0 and options.figure:
-            report.draw_map(
-                found.matrix.numpy(), [model.place(i) for i in range(len(tokens))], f"{model.name}: {text[:60]}", options.figure
-            )
+    settings = {"backbone": model.name, "mi": options.mi, "form": options.form, "floor": options.floor}
+    opening = separator = json.dumps(settings)[:-1] + ', "results": ['  # printed with the first result: bad input prints nothing
+    canvases = checked_canvases(model, options)
+    for canvas in tqdm(canvases, desc="mi", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)):
+        found = _measured(model, canvas, options)
+        if separator == opening and options.figure:
+            names = [model.place(i) for i in range(len(canvas.tokens))]
+            report.draw_map(found.matrix.numpy(), names, f"{model.name}: {canvas.text[:60]}", options.figure)
         if options.json:
-            record = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in asdict(found).items()}
-            record |= {"bound": None} if options.mi == "head" else {}
-            results.append({"canvas": text, "strongest": [{"i": i, "j": j, "nats": nats} for i, j, nats in pairs]} | record)
-            continue
-        within = "an estimate" if options.mi == "head" else f"every entry within {float(found.bound.max()):.2g} nats of the full probe"
-        print(f"{text}\n  {found.rows} rows evaluated; {within}")
-        for i, j, nats in pairs:
-            print(f"  {model.place(i):>6} - {model.place(j):<6} {nats:.3f} nats")
+            print(separator, json.dumps(_document(canvas, found, options)), sep="", end="", flush=True)
+        else:
+            _print(model, canvas, found, options)
+        separator = ",\n"
     if options.json:
-        print(json.dumps({"backbone": model.name, "mi": options.mi, "form": options.form, "floor": options.floor, "results": results}))
+        print((opening if separator == opening else "") + "]}")
+
+
+def _measured(model: Model, canvas: Canvas, options: argparse.Namespace) -> api.MI:
+    if options.mi == "head":
+        return api.estimated(model, canvas.tokens[None])[0]
+    return api.mutual_information(model, [canvas.tokens], form=options.form, floor=options.floor, batch_size=options.batch)[0]
+
+
+def _document(canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dict[str, Any]:
+    named = {} if canvas.record is None else {"record": canvas.record}
+    pairs = [{"i": i, "j": j, "nats": nats} for i, j, nats in found.strongest(options.top)]
+    values = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in asdict(found).items()}
+    values |= {"bound": None} if options.mi == "head" else {}
+    return named | {"canvas": canvas.text, "strongest": pairs} | values
+
+
+def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> None:
+    within = "an estimate" if options.mi == "head" else f"every entry within {float(found.bound.max()):.2g} nats of the full probe"
+    print(canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}")
+    print(f"  {found.rows} rows evaluated; {within}")
+    for i, j, nats in found.strongest(options.top):
+        print(f"  {model.place(i):>6} - {model.place(j):<6} {nats:.3f} nats")

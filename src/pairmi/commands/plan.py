@@ -89,7 +89,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
     if options.canvas is not None:
         lines = list(canvas_lines(options.canvas))
         stride = max(1, len(lines) // options.sample)
-        return [api.tokenise(model, text, name) for name, text in lines[::stride][: options.sample]]
+        return [api.tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
     if model.conflict is not None:
         from pairmi.training.states import SudokuStates
 

@@ -11,6 +11,8 @@ from torch.nn import functional
 from pairmi.info import entropy
 from pairmi.types import Backbone, PairMatrix, PairmiError, PerPosition, Prediction, RowStreams
 
+FAR = 64  # distances from here on are alike
+
 
 @dataclass(frozen=True)
 class LowRankConfig:
@@ -20,13 +22,14 @@ class LowRankConfig:
     symbols: int
     layers: int = 1  # how many layers of the backbone are reported side by side
     length: int = 0  # of a backbone that takes one length only: positions then have an embedding; 0 = any length
-    inner: int = 64
+    inner: int = 96
     forms: int = 16
-    rank: int = 8
+    rank: int = 16
     mixer: int = 16
+    places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
 
     def __post_init__(self) -> None:
-        sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer)
+        sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places)
         if min(sizes) < 1 or self.length < 0:
             raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length >= 0), got {self}")
 
@@ -44,15 +47,17 @@ def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
 
 
 class LowRankHead(nn.Module):
-    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), H_i, H_j)) min(H_i, H_j), with f_k(i, j) = u_ik^T diag(s_k) u_jk.
+    """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), both ways averaged.
 
-    u_i is computed once per position, from the layer-normed hidden states, the marginals, the entropy and the place; a pair then
-    costs K products of rank r and a network of K + 2 inputs: O(N D r + N^2 r). The forms are symmetric and may be indefinite. The
+    f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
+    hidden states, the marginals, the entropy and the place; a pair then costs K products of rank r, a learned e_ij that does
+    not look at the canvas, and a small network on all of these: O(N D r + N^2 r). The
     information bound I_ij <= min(H_i, H_j) holds by construction. Rows are computed one by one, over their masked positions only:
     a row's pairs stay in the cache, and its bits do not depend on its batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
+    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "project.weight")  # which Muon trains
 
     def __init__(self, config: LowRankConfig) -> None:
         super().__init__()
@@ -63,7 +68,8 @@ class LowRankHead(nn.Module):
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner)) if config.length else None
         signs = 1.0 - 2.0 * (torch.arange(config.rank) % 2)
         self.signs = nn.Parameter(config.rank**-0.5 * signs.expand(config.forms, -1).clone())
-        self.mix = nn.Linear(config.forms + 2, config.mixer)
+        self.pair = nn.Parameter(0.1 * torch.randn(config.places, *((config.length, config.length) if config.length else (FAR,))))
+        self.mix = nn.Linear(config.forms + config.places + 2, config.mixer)
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
 
@@ -94,7 +100,7 @@ class LowRankHead(nn.Module):
         return torch.cat([normed, marginals, entropy(prediction.log_probs).float()[:, :, None]], dim=2)
 
     def _pairs(self, inputs: Float[Tensor, "N E"], caps: Float[Tensor, " N"], where: Int[Tensor, " N"]) -> Float[Tensor, "N N"]:
-        """The pairs of one row's masked positions: [K + 2, N, N] features, mixed by two small products."""
+        """The pairs of one row's masked positions: [K + P + 2, N, N] features, mixed by two small products."""
         count, config = len(where), self.config
         inner = self.inner(inputs)
         if self.position is not None:
@@ -102,12 +108,17 @@ class LowRankHead(nn.Module):
         u = self.project(functional.gelu(inner)).view(count, config.forms, config.rank)
         forms = torch.bmm((u * self.signs).transpose(0, 1), u.permute(1, 2, 0))
         low, high = torch.minimum(caps[:, None], caps), torch.maximum(caps[:, None], caps)
-        features = torch.cat([forms, low[None], high[None]]).view(config.forms + 2, count * count)
+        features = torch.cat([forms, self._places(where), low[None], high[None]]).view(-1, count * count)
         hidden = torch.addmm(self.mix.bias[:, None], self.mix.weight, features)
         hidden = hidden.relu() if torch.is_grad_enabled() else hidden.relu_()
-        z = (self.out @ hidden).view(count, count)
-        share = torch.sigmoid(0.5 * (z + z.t()) + self.bias)
-        return (share * low).fill_diagonal_(0)
+        one_way = torch.sigmoid((self.out @ hidden).view(count, count) + self.bias) * low
+        return (0.5 * (one_way + one_way.t())).fill_diagonal_(0)  # last: a vectorised sigmoid may round equal numbers differently
+
+    def _places(self, where: Int[Tensor, " N"]) -> Float[Tensor, "P N N"]:
+        """What is known of a pair from where it is."""
+        if not self.config.length:
+            return self.pair[:, (where[:, None] - where).abs().clamp_max(FAR - 1)]
+        return self.pair if len(where) == self.config.length else self.pair[:, where[:, None], where]
 
 
 def spread(block: Float[Tensor, "N N"], where: Int[Tensor, " N"], length: int) -> Float[Tensor, "L L"]:

@@ -28,6 +28,7 @@ class PairMLPHead(nn.Module):
     """I_ij = (f(h_i, h_j) + f(h_j, h_i)) / 2 with f = LayerNorm(2D), 2D-128-256-1: O(N^2 D), more than a pass of a small backbone."""
 
     kind: ClassVar[str] = "pair-mlp"
+    matrices: ClassVar[tuple[str, ...]] = ("network.1.weight", "network.3.weight")  # which Muon trains
 
     def __init__(self, config: PairMLPConfig) -> None:
         super().__init__()

@@ -102,6 +102,10 @@ class Probe:
             rows=probed.sum((1, 2)),
         )
 
+    def rows(self, prediction: Prediction) -> PerRow:
+        """How many probing rows `measure` will spend on each canvas."""
+        return self._plan(prediction)[0].sum((1, 2))
+
     def _plan(self, prediction: Prediction) -> tuple[Tensor, PerPosition]:
         """Which symbols of which positions to probe [B, L, V], and what leaving the others out can change [B, L]."""
         log_probs = prediction.log_probs.double()

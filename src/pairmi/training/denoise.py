@@ -9,7 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
 from pairmi.training.optimizer import MuonAdamW, Rates
@@ -17,6 +19,7 @@ from pairmi.training.processes import Processes
 from pairmi.training.trajectories import Starts, Trajectories
 from pairmi.types import PairmiError, Prediction, Tokens
 
+Trainable = Transformer | MaskedLM
 Gamma = Callable[[Tensor], Tensor]  # noise schedule: the probability of being masked at time t
 
 
@@ -66,18 +69,18 @@ def cross_entropy(prediction: Prediction, clean: Tokens) -> Float[Tensor, ""]:
 
 
 @runtime_checkable
-class Corpus(Starts, Protocol):
-    """Where clean sequences come from."""
+class Corpus(Protocol):
+    """Where clean sequences come from; for canvases in the model's own order it also `Starts` them."""
 
     def about(self) -> dict[str, Any]:
         """What the sequences depend on."""
         ...
 
     def draw(self, count: int, rng: torch.Generator) -> Int[Tensor, "B L"]:
-        """Random training sequences."""
+        """Random training sequences, of one length."""
         ...
 
-    def evaluate(self, model: Transformer) -> dict[str, float]:
+    def evaluate(self, model: Trainable) -> dict[str, float]:
         """Figures on held-out sequences."""
         ...
 
@@ -99,36 +102,38 @@ class DenoiseConfig:
 
 
 class Denoise:
-    """The training job of a `Transformer`, from the beginning or from given weights."""
+    """The training job of a backbone of our own, from the beginning or from given weights."""
 
     def __init__(
         self,
-        shape: TransformerConfig,
+        shape: TransformerConfig | esmc.Shape,
         config: DenoiseConfig,
         corpus: Corpus,
-        start: Transformer | None = None,
+        start: Trainable | None = None,
         processes: Processes | None = None,
     ) -> None:
         torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
-        self.model, self.config, self.corpus, self.processes = Transformer(shape), config, corpus, processes or Processes()
+        self.model: Trainable = Transformer(shape) if isinstance(shape, TransformerConfig) else esmc.build(shape).requires_grad_(True)
+        self.shape, self.config, self.corpus, self.processes = shape, config, corpus, processes or Processes()
         self.start = "" if start is None else fingerprint(start.state_dict())
         if start is not None:
             self.model.load_state_dict(start.state_dict())
-        self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, torch.Generator().manual_seed(config.seed))
-        stacked = {
-            f"blocks.{n}.{part}.weight": 3 if part == "qkv" else 1 for n in range(shape.depth) for part in ("qkv", "mix", "up", "down")
-        }
-        self.optimizer = MuonAdamW(dict(self.model.named_parameters()), stacked, config.rates)
+        self.trajectories: Trajectories | None = None
+        if config.followed:
+            if not isinstance(corpus, Starts):
+                raise PairmiError(f"Denoise: {type(corpus).__name__} starts no canvases that could be followed; set followed to 0")
+            self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, torch.Generator().manual_seed(config.seed))
+        self.optimizer = MuonAdamW(dict(self.model.named_parameters()), self.model.matrices(), config.rates)
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
-        about = {"shape": asdict(self.model.config), "training": asdict(self.config), "corpus": self.corpus.about()}
+        about = {"shape": asdict(self.shape), "training": asdict(self.config), "corpus": self.corpus.about()}
         return about | ({"start": self.start} if self.start else {})
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights, the optimiser's state and the canvases under way."""
         parts = {"model": {name: tensor.data for name, tensor in self.model.named_parameters()}}
-        parts |= {"optimizer": self.optimizer.state, "trajectories": self.trajectories.tensors()}
+        parts |= {"optimizer": self.optimizer.state, "trajectories": self.trajectories.tensors() if self.trajectories else {}}
         return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def advance(self, step: int, rate: float) -> float:
@@ -143,7 +148,8 @@ class Denoise:
             tally += torch.stack([loss.detach(), prediction.masked.sum()])
             sure[piece] = confidence(prediction.log_probs.detach()).float()
         loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure)
-        self.trajectories.follow(sure[: self.config.followed], rng)
+        if self.trajectories is not None:
+            self.trajectories.follow(sure[: self.config.followed], rng)
         return loss_per_position
 
     def _batch(self, rng: torch.Generator) -> tuple[Tokens, Tokens]:
@@ -151,6 +157,8 @@ class Denoise:
         fresh = self.config.batch - self.config.followed
         clean, levels = self.corpus.draw(fresh, rng), self.config.levels.draw(fresh, rng)
         noisy = corrupt(clean, levels[torch.randperm(fresh, generator=rng)], self.model.vocab.size, rng)
+        if self.trajectories is None:
+            return noisy, clean
         way, truth = self.trajectories.batch(rng)
         return torch.cat([way, noisy]), torch.cat([truth, clean])
 

@@ -15,13 +15,13 @@ from pairmi.counting import joined
 from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.provenance import provenance
 from pairmi.spec import Head, Model, identify
-from pairmi.store import Labels, square, triangle
+from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.losses import LOSSES
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
-from pairmi.training.run import provenance
 from pairmi.types import PairmiError, Prediction, Tokens
 
 
@@ -30,17 +30,19 @@ class DistillConfig:
     """How a head is trained."""
 
     seed: int = 0
-    batch: int = 64
+    batch: int = 32
     loss: str = "mse"
-    augment: bool = False  # Sudoku's symmetries: as good as the backbone is equivariant, and every step needs a pass of the backbone
+    augment: int = 0  # copies of every state, each moved by a symmetry of Sudoku: as good as the backbone is equivariant
     validation: int = 256  # states
-    rates: Rates = field(default_factory=lambda: Rates(adam=2e-3))
+    rates: Rates = field(default_factory=lambda: Rates(muon=0.03, adam=6e-3))
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise PairmiError(f"train head: unknown loss {self.loss!r}; known: {', '.join(LOSSES)}")
-        if self.batch < 1 or self.validation < 1:
-            raise PairmiError(f"train head: batch and validation must be >= 1, got {self.batch} and {self.validation}")
+        if min(self.batch, self.validation) < 1 or self.augment < 0:
+            raise PairmiError(
+                f"train head: batch and validation must be >= 1 and augment >= 0, got {self.batch}, {self.validation} and {self.augment}"
+            )
 
 
 def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int) -> Head:
@@ -55,7 +57,7 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
 
 
 class Distill:
-    """The training job of a head. Without augmentation the backbone sees every state once, at the start (hidden states in float16)."""
+    """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16."""
 
     def __init__(
         self,
@@ -75,12 +77,13 @@ class Distill:
         self.backbone = cast(Transformer, model.backbone).reporting(layers)
         self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
         self.processes = processes or Processes()
-        self.train, held_out = labels.split("train"), labels.split("validation")
+        rng, train, held_out = torch.Generator().manual_seed(config.seed), labels.split("train"), labels.split("validation")
+        self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
-        self.optimizer = MuonAdamW(dict(head.named_parameters()), {}, config.rates)
-        self.known = None if config.augment else self._predict(self.train.tokens, half=True)
+        self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
+        self.known = self._predict(self.train.tokens, half=True)
         self.held_out_prediction = self._predict(self.held_out.tokens)
 
     def about(self) -> dict[str, Any]:
@@ -104,8 +107,9 @@ class Distill:
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
-            prediction, true = self._batch(index, part, step)
-            error, weight = LOSSES[self.config.loss](triangle(self.head.estimate(prediction)), true, triangle(pairs(prediction.masked)))
+            known, true = self.known.rows(index[part]), self.train.mi[index[part]]
+            predicted = triangle(self.head.estimate(replace(known, hidden=known.hidden.float())))
+            error, weight = LOSSES[self.config.loss](predicted, true, triangle(pairs(known.masked)))
             error.backward()
             tally += torch.stack([error.detach(), weight])
         return self.optimizer.shared_step(step, rate, tally, self.processes)
@@ -119,17 +123,6 @@ class Distill:
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
         return {"r2": 1 - float(unexplained), "mae": float(error.abs().mean())}
 
-    def _batch(self, index: Int[Tensor, " B"], part: Int[Tensor, " P"], step: int) -> tuple[Prediction, Tensor]:
-        """A part of the batch of a step."""
-        tokens, true = self.train.tokens[index[part]], self.train.mi[index[part]]
-        if self.known is not None:
-            known = self.known.rows(index[part])
-            return replace(known, hidden=known.hidden.float()), true
-        rng = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
-        source, digits = (x[part] for x in random_symmetries(len(index), rng))
-        moved = triangle(transform_pairs(square(true, tokens.shape[1]), source))
-        return self._predict(transform(tokens, source, digits)), moved
-
     def _predict(self, tokens: Tokens, half: bool = False) -> Prediction:
         pieces = []
         with torch.no_grad():
@@ -137,6 +130,15 @@ class Distill:
                 prediction = self.backbone(piece)
                 pieces.append(replace(prediction, hidden=prediction.hidden.half()) if half else prediction)
         return joined(pieces)
+
+
+def moved(labels: Labels, rng: torch.Generator) -> Labels:
+    """The same states under random symmetries of Sudoku: cells and digits change places, and pairs with them."""
+    source, digits = random_symmetries(len(labels), rng)
+    tokens, entropies = transform(labels.tokens, source, digits), labels.entropies.gather(1, source)
+    pieces = zip(labels.mi.split(256), source.split(256), strict=True)
+    mi = [triangle(transform_pairs(square(values, tokens.shape[1]), where)) for values, where in pieces]
+    return replace(labels, tokens=tokens, entropies=entropies, mi=torch.cat(mi))
 
 
 def batch_of(states: int, batch: int, step: int, seed: int) -> Int[Tensor, " B"]:

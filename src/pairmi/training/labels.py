@@ -11,12 +11,12 @@ from tqdm import tqdm
 
 from pairmi.counting import Counting
 from pairmi.mi.probe import Probe
+from pairmi.provenance import provenance
 from pairmi.spec import Model, identify
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, by_halves, settled, task_name
 from pairmi.store import Labels, check, shard_file, triangle, write_shard
-from pairmi.training.run import provenance
 from pairmi.training.states import State, States
 from pairmi.types import PairmiError
 

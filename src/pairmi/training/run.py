@@ -1,34 +1,29 @@
 """`pairmi train`: from options to finished weights with their configuration and provenance inside."""
 
 import argparse
-import platform
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.provenance import provenance
 from pairmi.training.curve import draw_curve
-from pairmi.training.denoise import Denoise, DenoiseConfig
+from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
 from pairmi.training.loop import Job, fit
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
 
 
-def provenance() -> dict[str, str]:
-    """Which code, which versions, which machine."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {"commit": commit or "unknown", "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
-
-
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
+    with together() as processes:
+        job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
+        _fit(job, options, processes, export)
+
+
+def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     from pairmi.spec import load
     from pairmi.training.sudoku import SudokuCorpus
 
@@ -37,9 +32,21 @@ def train_denoiser(options: argparse.Namespace) -> None:
     if start is not None and not (isinstance(start, Transformer) and start.config == shape):
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape; expected {shape}")
     config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch))
-    with together() as processes:
-        job = Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
-        _fit(job, options, processes, export)
+    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
+
+
+def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
+    """In the architecture of ESM-C, on random masks only, t ~ U[0, 1]."""
+    from pairmi.backbones import esmc
+    from pairmi.training.protein import read_corpus
+
+    if options.data is None:
+        raise PairmiError("train denoiser: --task protein needs --data FILE, a FASTA file")
+    if options.start:
+        raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from nothing")
+    shape = esmc.Shape(options.width, options.depth, options.heads)
+    config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=Rates(weight_decay=0.1))
+    return Denoise(shape, config, read_corpus(options.data, options.validation), processes=processes)
 
 
 def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
@@ -75,7 +82,9 @@ def train_head(options: argparse.Namespace) -> None:
     layers = options.layers or [model.backbone.config.depth]
     sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
     head = make_head(options.kind, model, layers, sizes, options.seed)
-    config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=Rates(adam=options.rate))
+    config = DistillConfig(
+        options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
+    )
     with together() as processes:
         _fit(Distill(model, head, layers, found, settings, config, processes), options, processes, export_head)
 
@@ -85,5 +94,10 @@ def export(checkpoint: Path, out: Path) -> None:
     tensors, about = load_tensors(checkpoint)
     weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
     described: dict[str, Any] = dict(about["job"])
-    described |= {"kind": "transformer", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    described |= {
+        "kind": described["shape"].get("architecture", "transformer"),
+        "steps": len(about["rates"]),
+        "seconds": about["seconds"],
+        "provenance": provenance(),
+    }
     save_tensors(out, weights, described)

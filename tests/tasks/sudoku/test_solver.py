@@ -9,7 +9,7 @@ from pysat.solvers import Solver
 
 from pairmi.tasks.sudoku.puzzles import unique_puzzles
 from pairmi.tasks.sudoku.rules import units
-from pairmi.tasks.sudoku.solver import EMPTY, Grid, count_solutions, difficulty, dig, random_grids, solve
+from pairmi.tasks.sudoku.solver import EMPTY, Grid, count_solutions, difficulty, dig, only_solution, random_grids, solve
 
 # the first of Gordon Royle's 17-clue puzzles, and three that are known to be hard for a search
 REAL = [
@@ -180,3 +180,13 @@ def test_digging_to_the_bottom_leaves_only_needed_givens() -> None:
         without = puzzle.copy()
         without[cell] = EMPTY
         assert count_solutions(without) == 2
+
+
+def test_the_only_solution_is_found_within_so_many_symbols_or_not_at_all() -> None:
+    solution = random_grids(1, 3)[0]
+    puzzle = dig(solution, 28, 3)
+    assert (only_solution(puzzle, 100_000) == solution).all()
+    assert only_solution(puzzle, 10) is None
+    assert only_solution(np.full(81, EMPTY), 100_000) is None  # several
+    puzzle[puzzle == EMPTY] = solution[0]
+    assert only_solution(puzzle, 100_000) is None  # none

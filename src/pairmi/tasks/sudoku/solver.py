@@ -52,8 +52,8 @@ def _tightest(grid: ndarray, rows: ndarray, columns: ndarray, boxes: ndarray) ->
 
 
 @njit(cache=True)
-def _search(grid: ndarray, limit: int, order: ndarray) -> tuple[int, int, ndarray]:
-    """Solutions up to `limit`, cells tried, the first solution. Symbols are tried in `order[cell]`.
+def _search(grid: ndarray, limit: int, order: ndarray, most: int = 1 << 62) -> tuple[int, int, ndarray]:
+    """Solutions up to `limit`, symbols tried (at most `most`), the first solution. Symbols are tried in `order[cell]`.
 
     An iterative depth-first search; every visit takes the cell with the fewest candidates.
     """
@@ -69,7 +69,7 @@ def _search(grid: ndarray, limit: int, order: ndarray) -> tuple[int, int, ndarra
     cells, left = np.zeros(82, np.int64), np.zeros(82, np.int64)
     depth, found, nodes = 0, 0, 0
     cells[0], left[0] = _tightest(grid, rows, columns, boxes)
-    while depth >= 0:
+    while depth >= 0 and nodes < most:
         cell = cells[depth]
         if cell < 0:
             found += 1
@@ -144,6 +144,12 @@ def solve(puzzle: Grid) -> tuple[Grid | None, int]:
 def count_solutions(puzzle: Grid, limit: int = 2) -> int:
     """How many solutions there are, counted up to `limit`."""
     return int(_search(puzzle, limit, _plain_order())[0])
+
+
+def only_solution(puzzle: Grid, most: int) -> Grid | None:
+    """The solution, where trying at most `most` symbols proves that there is just one; else None."""
+    found, nodes, first = _search(puzzle, 2, _plain_order(), most)
+    return first if found == 1 and nodes < most else None
 
 
 def difficulty(puzzle: Grid) -> int:

@@ -1,0 +1,118 @@
+"""`pairmi bench contacts`: how well mutual information finds the residues that touch."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairmi.bench import report
+from pairmi.bench.stats import mean_interval
+from pairmi.mi.contexts import Contexts, averaged_mi
+from pairmi.mi.jacobian import categorical_jacobian
+from pairmi.mi.probe import Probe
+from pairmi.tasks.protein.antibody import heavy_regions
+from pairmi.tasks.protein.contacts import apc, chance, precision
+from pairmi.tasks.protein.structures import Structure
+from pairmi.types import Backbone
+
+SEPARATIONS = (6, 24)
+COLUMNS = ("method", "proteins", "separation", "top", "precision", "low", "high", "rows")
+METHODS = ("mutual information", "mutual information, APC", "categorical Jacobian", "categorical Jacobian, APC")
+
+
+def pair_scores(backbone: Backbone, text: str, contexts: Contexts, probe: Probe) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """The scores of all pairs of a sequence by each method, and the rows that each method evaluates."""
+    tokens = backbone.vocab.encode(text)
+    found = averaged_mi(backbone, tokens, contexts, probe)
+    raw = found.matrix.numpy(), categorical_jacobian(backbone, tokens, probe.batch_rows).numpy()
+    scores = dict(zip(METHODS, (raw[0], apc(raw[0]), raw[1], apc(raw[1])), strict=True))
+    rows = found.rows, len(tokens) * backbone.vocab.size
+    return scores, dict(zip(METHODS, (rows[0], rows[0], rows[1], rows[1]), strict=True))
+
+
+def contact_records(structure: Structure, scores: dict[str, np.ndarray], rows: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """The precision of each method, and that of chance, among the L and the L/2 strongest pairs of one protein."""
+    length, contacts = len(structure.text), structure.contacts
+    for separation in SEPARATIONS:
+        for top, count in (("L", length), ("L/2", length // 2)):
+            about = {"protein": structure.name, "length": length, "separation": separation, "top": top}
+            for method, matrix in scores.items():
+                yield about | {"method": method, "precision": precision(matrix, contacts, separation, count), "rows": rows[method]}
+            yield about | {"method": "chance", "precision": chance(contacts, separation), "rows": 0}
+
+
+def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over proteins with their 95 % intervals."""
+    keys = dict.fromkeys((r["separation"], r["top"], r["method"]) for r in records)
+    lines = []
+    for separation, top, method in keys:
+        mine = [r for r in records if (r["separation"], r["top"], r["method"]) == (separation, top, method)]
+        found = mean_interval(np.array([r["precision"] for r in mine]))
+        about = {"method": method, "proteins": len(mine), "separation": f">= {separation}", "top": top}
+        rows = float(np.mean([r["rows"] for r in mine]))
+        lines.append(about | {"precision": found.value, "low": found.low, "high": found.high, "rows": rows})
+    return lines
+
+
+def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Path) -> None:
+    """True contacts below the diagonal of each map; above it the scores of a method, and its L strongest pairs."""
+    plt = report.pyplot()
+    shown = ("mutual information, APC", "categorical Jacobian, APC")
+    figure, axes = plt.subplots(1, len(shown), figsize=(6 * len(shown), 6.4), layout="constrained")
+    length, contacts = len(structure.text), structure.contacts
+    for axis, method in zip(axes, shown, strict=True):
+        matrix = np.where(np.triu(np.ones((length, length)), SEPARATIONS[0]) > 0, scores[method], np.nan)
+        ceiling = max(float(np.nanquantile(matrix, 0.995)), 1e-12)
+        image = axis.imshow(matrix, cmap="Blues", vmin=0, vmax=ceiling)
+        i, j = np.triu_indices(length, SEPARATIONS[0])
+        best = np.argsort(-matrix[i, j], kind="stable")[:length]
+        right = contacts[i[best], j[best]]
+        for good, color, label in ((True, "#009E73", "L strongest: contact"), (False, "#D55E00", "L strongest: none")):
+            axis.scatter(j[best][right == good], i[best][right == good], s=9, color=color, label=label)
+        axis.scatter(i[contacts[i, j]], j[contacts[i, j]], s=5, color="k", marker="s", label="true contact")
+        found = precision(scores[method], contacts, SEPARATIONS[0], length)
+        axis.set_title(
+            f"{structure.name}: {method}\nprecision at L {found:.2f}, chance {chance(contacts, SEPARATIONS[0]):.2f}", fontsize=10
+        )
+        axis.set(xlabel="residue", ylabel="residue")
+        figure.colorbar(image, ax=axis, shrink=0.7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def region_records(text: str, matrix: np.ndarray) -> list[dict[str, Any]]:
+    """The mean mutual information between each two regions of a heavy chain, the strongest first."""
+    regions, records = heavy_regions(text), []
+    for number, (one, mine) in enumerate(regions.items()):
+        for other, theirs in list(regions.items())[number:]:
+            pairs = [(i, j) for i in mine for j in theirs if i < j]
+            if pairs:
+                values = matrix[tuple(np.array(pairs).T)]
+                records.append({"between": f"{one} - {other}", "pairs": len(pairs), "mean_nats": float(values.mean())})
+    return sorted(records, key=lambda record: -record["mean_nats"])
+
+
+def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
+    """The map of a heavy chain, its loops between orange lines."""
+    plt = report.pyplot()
+    figure, axis = plt.subplots(figsize=(7.6, 6.6), layout="constrained")
+    ceiling = float(np.quantile(matrix[~np.eye(len(matrix), dtype=bool)], 0.998))
+    image = axis.imshow(matrix, cmap="cividis", vmin=0, vmax=ceiling)
+    regions = heavy_regions(text)
+    for name, places in regions.items():
+        for border in (places.start, places.stop) if name.startswith("CDR") else ():
+            axis.axvline(border - 0.5, color="#D55E00", lw=1)
+            axis.axhline(border - 0.5, color="#D55E00", lw=1)
+    centres = [(places.start + places.stop - 1) / 2 for places in regions.values()]
+    axis.set_xticks(centres, list(regions), fontsize=8)
+    axis.set_yticks(centres, list(regions), fontsize=8)
+    for label in (*axis.get_xticklabels(), *axis.get_yticklabels()):
+        label.set_color("#D55E00" if label.get_text().startswith("CDR") else "k")
+    axis.set_title(title, fontsize=10)
+    figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,107 @@
+"""Rules on the same boards: a grid of settings measured, each set beside one-by-one decoding and beside the others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from pairmi.bench import report, sudoku
+from pairmi.bench.boards import Boards
+from pairmi.bench.ledger import Ledger
+from pairmi.bench.stats import Interval, Swept, area, cost_ratio, paired_difference
+from pairmi.decoding import Sampling
+from pairmi.spec import Model
+from pairmi.types import PairmiError
+
+Record = Mapping[str, Any]
+COLUMNS = ("rule", "verified", "boards", "quality", "against", "passes", "rows", "accepted", "ms", "pass_ms", "mi_ms", "rule_ms", "loop_ms")
+REFERENCE = "sequential"
+
+
+def sweep(
+    model: Model,
+    boards: Boards,
+    specs: Sequence[str],
+    sampling: Sampling,
+    ledger: Ledger,
+    batch: int = 128,
+    verify: Sequence[bool] = (False,),
+) -> Iterator[dict[str, Any]]:
+    """Measure every rule, plain or verified; what the ledger holds is not measured again."""
+    for spec in specs:
+        for way in verify:
+            how = replace(sampling, verify=way)
+            settings = sudoku.settings_of(model, boards, spec, how, batch)
+            yield ledger.measured(settings, lambda: sudoku.measure(model, boards, spec, how, batch))  # noqa: B023 (called at once)
+
+
+def each(record: Record, what: str) -> Float[ndarray, " N"]:
+    """A figure of every board: good, passes or rows."""
+    values = record["each"][what]
+    return np.array([float(value) for value in values])
+
+
+def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[str, Any]]:
+    """What a table shows; `against` is the paired difference of quality to the reference, in points, with its 95 % interval."""
+    rows = []
+    for record in records:
+        gap = paired_difference(100 * each(record, "good"), 100 * each(reference, "good"))
+        times = {"ms": "seconds_per_board"} | {f"{part}_ms": f"{part}_seconds" for part in ("pass", "mi", "rule", "loop")}
+        row = {"rule": record["settings"]["rule"], "verified": "yes" if record["settings"]["sampling"]["verify"] else ""}
+        row |= {name: record[name] for name in ("boards", "quality", "passes", "rows", "accepted")}
+        row |= {name: round(1e3 * record[source], 3) for name, source in times.items()}
+        rows.append(row | {"against": f"{gap.value:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]"})
+    return rows
+
+
+def reference_among(records: Sequence[Record]) -> Record:
+    """One-by-one decoding, surest first, which all others are held against."""
+    for record in records:
+        if record["settings"]["rule"] == REFERENCE and not record["settings"]["sampling"]["verify"]:
+            return record
+    raise PairmiError(f"frontiers: '{REFERENCE}' is not among the rules; it is what the others are compared with")
+
+
+def loss_free(records: Sequence[Record], reference: Record, slack: float = 1.0) -> list[Record]:
+    """Of each rule the setting with the fewest passes whose quality is at most `slack` points below the reference's."""
+    best: dict[tuple[str, bool], Record] = {}
+    for record in records:
+        key = (report.family(record["settings"]["rule"]), bool(record["settings"]["sampling"]["verify"]))
+        enough = 100 * record["quality"] >= 100 * reference["quality"] - slack
+        if enough and (key not in best or record["passes"] < best[key]["passes"]):
+            best[key] = record
+    return list(best.values())
+
+
+def panels(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+    """What a frontier plot shows: plain and verified decoding apart."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        way = "verified" if record["settings"]["sampling"]["verify"] else "plain"
+        point = {"rule": record["settings"]["rule"]} | {name: record[name] for name in ("quality", "passes", "rows")}
+        found.setdefault(way, []).append(point)
+    return found
+
+
+def swept(records: Sequence[Record], what: str = "passes") -> Swept:
+    """All settings of a rule, or of several, on the same boards."""
+    return Swept(np.stack([each(r, "good") for r in records]), np.stack([each(r, what) for r in records]))
+
+
+def compare(ours: Sequence[Record], theirs: Sequence[Record], reference: Record, slack: float = 1.0, what: str = "passes") -> Interval:
+    """The passes (or rows) that we need over those that they need at the reference's quality less `slack` points."""
+    return cost_ratio(swept(ours, what), swept(theirs, what), each(reference, "good"), slack / 100)
+
+
+def areas(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The area under each rule's frontier, quality over the logarithm of passes between the same ends, best first."""
+    by_rule: dict[str, list[Record]] = {}
+    for record in records:
+        verified = " verified" if record["settings"]["sampling"]["verify"] else ""
+        by_rule.setdefault(report.family(record["settings"]["rule"]) + verified, []).append(record)
+    ends = min(r["passes"] for r in records), max(r["passes"] for r in records)
+    found = [{"rule": n, "area": area([r["quality"] for r in own], [r["passes"] for r in own], *ends)} for n, own in by_rule.items()]
+    return sorted(found, key=lambda row: -float(row["area"]))

@@ -1,0 +1,42 @@
+"""Measurements as JSON lines: what a file holds already is not measured again, so that an interrupted grid goes on where it stopped."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pairmi.provenance import provenance
+from pairmi.types import PairmiError
+
+
+class Ledger:
+    """A file with one measurement a line, each under the settings that it depends on; without a file, memory alone."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file
+        self.found: dict[str, dict[str, Any]] = {}
+        for number, line in enumerate(file.read_text().splitlines() if file is not None and file.is_file() else [], 1):
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # cut off by a kill while it was written: measured again
+            if not isinstance(record, dict) or "settings" not in record:
+                raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it")
+            self.found[self._name(record["settings"])] = record
+
+    def measured(self, settings: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """The measurement under these settings: from the file, or made now and written at once, with commit, versions and machine."""
+        name = self._name(settings)
+        if name not in self.found:
+            record = {"settings": dict(settings), **measure(), "provenance": provenance()}
+            if self.file is not None:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                whole = not self.file.is_file() or self.file.read_bytes()[-1:] in (b"", b"\n")
+                with self.file.open("a") as out:
+                    out.write(("" if whole else "\n") + json.dumps(record) + "\n")
+            self.found[name] = record
+        return self.found[name]
+
+    @staticmethod
+    def _name(settings: Mapping[str, Any]) -> str:
+        return json.dumps(dict(settings), sort_keys=True)

@@ -1,0 +1,45 @@
+"""Whether generated boards look like draws from all complete grids: digits of cells and of pairs of cells, by chi-square."""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.bench.stats import chi_square
+from pairmi.tasks.sudoku.rules import cell_name, peers
+
+PAIRS = ((0, 1), (0, 9), (0, 10), (0, 12), (0, 39), (40, 44), (40, 49), (30, 50), (20, 60), (8, 72), (4, 76), (36, 44), (11, 70), (0, 80))
+
+
+def pair_probability(first: int, second: int) -> Float[Tensor, "9 9"]:
+    """The joint law of two cells under any law of grids that Sudoku's symmetries leave alone, the uniform one included.
+
+    Cells that see each other differ, else nothing is preferred. A digit stands once in each row of a band, in another
+    box each time: two cells of one band (or stack) in different boxes and lines agree with probability 1/6. What is left of a
+    line for the other bands makes it 1/9 for all others: independent.
+    """
+    if peers()[first, second]:
+        same = 0.0
+    else:
+        near = first // 27 == second // 27 or first % 9 // 3 == second % 9 // 3
+        same = 1 / 6 if near else 1 / 9
+    return torch.full((9, 9), (1 - same) / 72, dtype=torch.float64).fill_diagonal_(same / 9)
+
+
+def tables(boards: Int[Tensor, "N 81"]) -> dict[str, tuple[list[float], list[float]]]:
+    """Observed and expected counts: the digits of every cell, and both digits of some pairs of cells in every relation."""
+    found = {}
+    for cell in range(81):
+        observed = np.bincount(boards[:, cell].numpy(), minlength=9).astype(float)
+        found[cell_name(cell)] = (observed.tolist(), [len(boards) / 9] * 9)
+    for first, second in PAIRS:
+        expected = len(boards) * pair_probability(first, second).flatten()
+        observed = np.bincount((9 * boards[:, first] + boards[:, second]).numpy(), minlength=81).astype(float)
+        possible = expected > 0
+        found[f"{cell_name(first)} {cell_name(second)}"] = (observed[possible.numpy()].tolist(), expected[possible].tolist())
+    return found
+
+
+def worst_fit(boards: Int[Tensor, "N 81"]) -> tuple[str, float]:
+    """The cell or pair that fits worst, and its p-value, corrected for the number of tables. Valid boards only."""
+    return chi_square(tables(boards))

@@ -1,0 +1,57 @@
+"""`pairmi explore`."""
+
+import argparse
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from importlib.util import find_spec
+
+import torch
+
+from pairmi.spec import EMBEDDED, load
+from pairmi.types import PairmiError
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi explore`: load the models, listen, say where, and serve until interrupted."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise PairmiError("explore needs a web server: pip install 'pairmi[web]'")
+    import uvicorn
+
+    from pairmi.web.guard import is_loopback
+    from pairmi.web.server import create
+
+    torch.set_num_threads(1)  # two lanes of work: a core for each
+    listening = _listen(options.host, options.port)
+    names = options.backbone or EMBEDDED
+    models = {name: load(name, head=options.head if name == names[0] else None) for name in names}
+    if not is_loopback(options.host):
+        print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's processor", file=sys.stderr)
+    address = f"http://{_shown(options.host)}:{listening.getsockname()[1]}/"
+    print(f"pairmi explorer: {address}  (Ctrl+C ends it)", flush=True)
+    config = uvicorn.Config(
+        create(models, options.host),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=600,
+        timeout_keep_alive=30,  # longer than clients keep a connection, so that they close it and not we under their hands
+    )
+    if not options.no_browser and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+        threading.Timer(0.5, webbrowser.open, (address,)).start()
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 = any free one."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError) as error:
+        raise PairmiError(f"cannot listen on {host}, port {port} ({error}); choose another --port or --host") from None
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

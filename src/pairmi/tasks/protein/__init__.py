@@ -1,0 +1,1 @@
+"""Proteins: reading them, and how good generated ones are."""

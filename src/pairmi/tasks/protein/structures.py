@@ -1,0 +1,54 @@
+"""Protein structures: the residues of a PDB file, and which of them touch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from pairmi.tasks.protein.residues import THREE_LETTERS
+from pairmi.types import PairmiError
+
+TOUCHING = 8.0  # Angstrom between C-beta atoms
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One chain: the residues that were seen, in order; a residue's place is that of its C-beta (of glycine, C-alpha)."""
+
+    name: str
+    text: str
+    places: Float[np.ndarray, "L 3"]
+
+    @property
+    def contacts(self) -> Bool[np.ndarray, "L L"]:
+        """The pairs that are closer than 8 Angstrom."""
+        apart = self.places[:, None] - self.places[None]
+        return np.asarray(np.sqrt((apart**2).sum(-1)) < TOUCHING)
+
+
+def read_structure(file: Path) -> Structure:
+    """The first chain of the first model of a PDB file."""
+    try:
+        from biotite import InvalidFileError
+        from biotite.structure.io.pdb import PDBFile
+    except ImportError as error:
+        raise PairmiError("PDB: biotite is missing; pip install 'pairmi[protein]'") from error
+    try:
+        atoms = PDBFile.read(file).get_structure(model=1)
+    except (InvalidFileError, ValueError, UnicodeDecodeError) as error:
+        raise PairmiError(f"{file} is no PDB file ({error})") from error
+    atoms = atoms[np.isin(atoms.res_name, list(THREE_LETTERS))]
+    if not len(atoms):
+        raise PairmiError(f"{file} holds no residue of a protein")
+    atoms = atoms[atoms.chain_id == atoms.chain_id[0]]
+    chosen = atoms[(atoms.atom_name == "CB") | ((atoms.atom_name == "CA") & (atoms.res_name == "GLY"))]
+    return Structure(file.stem, "".join(THREE_LETTERS[name] for name in chosen.res_name), chosen.coord.astype(float))
+
+
+def read_structures(folder: Path) -> list[Structure]:
+    """All PDB files of a folder, by name."""
+    files = sorted(folder.glob("*.pdb"))
+    if not files:
+        raise PairmiError(f"no PDB files in {folder}; expected *.pdb")
+    return [read_structure(file) for file in files]

@@ -1,0 +1,1 @@
+"""The explorer: one local page on the public functions."""

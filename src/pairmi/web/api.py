@@ -1,0 +1,195 @@
+"""What the page asks for, as pure functions on the public ones: plain values in, JSON-able values out."""
+
+import math
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi import api
+from pairmi.counting import Counting
+from pairmi.decoding import Sampling, iter_decode
+from pairmi.info import entropy
+from pairmi.mi.probe import Probe
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import ESTIMATES, Model, parameters, parse
+from pairmi.types import PairmiError, Prediction, Selector, Step
+from pairmi.web.work import Event, Watch, watched
+
+LONGEST = 512  # positions that a page can still show
+LARGEST = 1e6  # of a number in a rule
+GIVENS = (24, 60)  # of a drawn puzzle: digging deeper takes long
+SEARCH = 50_000  # symbols that looking for the only solution may try: some hundredths of a second
+
+
+def describe(models: Mapping[str, Model]) -> Event:
+    """The models and the rules that the page can offer."""
+    return {"models": [_model(name, model) for name, model in models.items()], "rules": [_rule(name) for name in CATALOGUE]}
+
+
+def _model(name: str, model: Model) -> Event:
+    return {
+        "name": name,
+        "length": model.length,
+        "symbols": list(model.vocab.symbols),
+        "blanks": model.vocab.blanks,
+        "side": side(model),
+        "head": model.head is not None,
+        "estimates": estimates(model),
+        "puzzles": side(model) == 9,
+    }
+
+
+def side(model: Model) -> int | None:
+    """The side of the board whose cells the positions are; None = a sequence."""
+    square = math.isqrt(model.length or 0)
+    return square if model.length and square**2 == model.length and model.place(0) == "r1c1" else None
+
+
+def estimates(model: Model) -> list[str]:
+    """What `mi` can be in a rule for this model, the default first."""
+    missing = {"attention"} | ({"head"} if model.head is None else set()) | ({"structural"} if model.graph is None else set())
+    return sorted((name for name in ESTIMATES if name not in missing), key=lambda name: name != "head")
+
+
+def _rule(name: str) -> Event:
+    kinds = get_type_hints(CATALOGUE[name])
+    shown = [
+        {
+            "name": key,
+            "default": default,
+            "kind": "mi" if key == "mi" else type(default).__name__,
+            "choices": list(get_args(kinds[key])) if get_origin(kinds[key]) is Literal else [],
+        }
+        for key, default in parameters(name).items()
+    ]
+    about = (CATALOGUE[name].__doc__ or "").splitlines()[0]
+    return {"name": name, "about": about, "reference": vars(CATALOGUE[name])["reference"], "parameters": shown}
+
+
+def checked(model: Model, canvas: str) -> Int[Tensor, " L"]:
+    """A canvas as tokens, short enough for the page."""
+    if len(canvas.strip()) > LONGEST:
+        raise PairmiError(f"canvas: expected at most {LONGEST} positions, got {len(canvas.strip())}; 'pairmi mi' takes longer ones")
+    return api.tokenise(model, canvas)
+
+
+def selector(model: Model, text: str) -> Selector:
+    """A rule from its specification, with numbers that a page may ask for."""
+    _, options = parse(text)
+    for key, value in options.items():
+        try:
+            number = float(value)
+        except ValueError:
+            continue
+        if not abs(number) <= LARGEST:
+            raise PairmiError(f"rule {text!r}: {key} must be between {-LARGEST:g} and {LARGEST:g}, got {value}")
+    if options.get("mi", "probe") not in estimates(model):
+        raise PairmiError(f"rule {text!r}: mi must be one of {', '.join(estimates(model))} for model {model.name!r}, got {options['mi']}")
+    return api.resolve(text, model)
+
+
+def look(model: Model, canvas: str, watch: Watch) -> Event:
+    """The marginals of one pass, and all pairwise MI where the model has a head."""
+    tokens, model = checked(model, canvas), watched(model, watch)
+    prediction = Counting(model)(tokens[None])
+    found = {"canvas": model.vocab.decode(tokens), "mi": None} | _marginals(prediction)
+    return found | ({} if model.head is None else {"mi": _pairs(model, api.estimated(model, tokens[None], prediction)[0], "head")})
+
+
+def probe(model: Model, canvas: str, watch: Watch) -> Event:
+    """Exact MI, telling how many rows of how many are evaluated."""
+    tokens = checked(model, canvas)
+    watch.total = 1 + int(Probe().rows(Counting(model)(tokens[None])))
+    found = api.mutual_information(watched(model, watch), [tokens])[0]
+    return {"canvas": model.vocab.decode(tokens), "mi": _pairs(model, found, "probe")}
+
+
+def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watch) -> Event:
+    """Decode pass by pass, telling of each: what was filled, and why the others waited."""
+    tokens, stoppable = checked(model, canvas), watched(model, watch)
+    right, wrong, step = solution(model, tokens), None, None
+    start = time.thread_time()  # of this worker alone, whatever else the processor does
+    for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling), 1):
+        wrong = wrong or broken(model, step, right, number)
+        watch.tell({"pass": _pass(model, step)})
+    assert step is not None  # a checked canvas has something to fill
+    return {
+        "text": model.vocab.decode(step.tokens[0]),
+        "passes": int(step.passes[0]),
+        "rows": watch.rows,
+        "seconds": time.thread_time() - start,
+        "broken": wrong,
+        "verdict": "filled" if side(model) is None else "valid" if right is None else "solved",
+    }
+
+
+def solution(model: Model, tokens: Int[Tensor, " 81"] | Int[Tensor, " L"]) -> Int[Tensor, " L"] | None:
+    """The only completion of a Sudoku; None where there are several or none, or where a short search does not tell."""
+    if side(model) != 9 or find_spec("numba") is None:
+        return None
+    from pairmi.tasks.sudoku.solver import only_solution
+
+    found = only_solution(tokens.numpy(), SEARCH)
+    return None if found is None else torch.from_numpy(found)
+
+
+def broken(model: Model, step: Step, right: Int[Tensor, " L"] | None, number: int) -> Event | None:
+    """Where a pass went wrong: the positions, and a sentence."""
+    after, committed = step.tokens[0], step.committed[0]
+    if right is not None:
+        places = torch.nonzero(committed & (after != right))[:, 0].tolist()
+        said = [f"{model.place(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}" for i in places[:1]]
+    else:
+        objection = model.objection(after)
+        places, said = torch.nonzero(committed)[:, 0].tolist() if objection else [], [objection] if objection else []
+    return {"pass": number, "positions": places, "message": said[0]} if said else None
+
+
+def puzzle(givens: int, seed: int) -> Event:
+    """A random puzzle with one solution."""
+    if find_spec("numba") is None:
+        raise PairmiError("puzzles need a solver: pip install 'pairmi[sudoku]'")
+    from pairmi.tasks.sudoku.formats import to_text
+    from pairmi.tasks.sudoku.puzzles import unique_puzzles
+
+    return {"canvas": to_text(unique_puzzles(1, seed, (givens, givens)).canvases[0])}
+
+
+def _marginals(prediction: Prediction) -> Event:
+    """Of the open positions; the others have null and no entropy."""
+    masked, probs = prediction.masked[0].tolist(), rounded(prediction.log_probs[0].exp())
+    entropies = torch.where(prediction.masked, entropy(prediction.log_probs), 0)[0]
+    return {"probs": [row if unknown else None for row, unknown in zip(probs, masked, strict=True)], "entropies": rounded(entropies)}
+
+
+def _pairs(model: Model, found: api.MI, kind: str) -> Event:
+    bound = float(found.bound.max())
+    return {
+        "kind": kind,
+        "matrix": rounded(found.matrix),
+        "strongest": [{"i": i, "j": j, "nats": round(nats, 4)} for i, j, nats in found.strongest(40)],
+        "bound": round(bound, 4) if math.isfinite(bound) else None,
+        "rows": found.rows,
+    }
+
+
+def _pass(model: Model, step: Step) -> Event:
+    words = api.in_words(model, step, 0)
+    blockers = step.selection.waiting.blocker[0].tolist()
+    return {
+        "filled": words.filled,
+        "waiting": {i: {"why": why, "on": blockers[i] if blockers[i] >= 0 else None} for i, why in words.waiting.items()},
+        "text": words.text,
+        "passes": int(step.passes[0]),
+        "entropies": rounded(torch.where(step.prediction.masked, entropy(step.prediction.log_probs), 0)[0]),
+    }
+
+
+def rounded(values: Float[Tensor, "*N"]) -> Any:
+    """As lists, to four digits behind the point: what a page can show."""
+    return (values.double() * 1e4).round().div(1e4).tolist()

@@ -1,0 +1,156 @@
+"""What every request passes before anything looks at it: host, origin, size, rate; and the headers of every answer."""
+
+import asyncio
+import ipaddress
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HEADERS = {
+    "content-security-policy": "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+CLIENTS = 1024  # whose rates are remembered
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    return host == "localhost" or (_address(host) is not None and ipaddress.ip_address(host).is_loopback)
+
+
+def _address(host: str) -> str | None:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None
+
+
+@dataclass
+class Rate:
+    """So many requests a second from each address, with a reserve of `burst`."""
+
+    per_second: float = 200.0
+    burst: float = 400.0
+    left: "OrderedDict[str, tuple[float, float]]" = field(default_factory=OrderedDict)  # address -> (tokens, when)
+
+    def allow(self, address: str) -> bool:
+        """Take one request from the reserve of an address, if it has one."""
+        now = time.monotonic()
+        tokens, when = self.left.pop(address, (self.burst, now))
+        tokens = min(self.burst, tokens + (now - when) * self.per_second)
+        self.left[address] = (tokens - 1 if tokens >= 1 else tokens, now)
+        if len(self.left) > CLIENTS:
+            self.left.popitem(last=False)
+        return tokens >= 1
+
+
+@dataclass
+class Guard:
+    """An ASGI application around another one.
+
+    A foreign page can make a browser send requests here: by its own name that it points to this machine (the Host header tells), or
+    across origins (the Origin header tells). Both are refused, and no header ever allows another origin to read an answer.
+    """
+
+    app: App
+    host: str = "127.0.0.1"  # where the server listens
+    rate: Rate = field(default_factory=Rate)
+    largest: int = 16_384  # bytes of a body
+    patience: float = 10.0  # seconds that a body may take to arrive
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or hand on."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refused = self._refusal(scope, headers)
+        body = b"" if refused else await self._body(headers, receive)
+        if body is None:
+            refused = (413, f"a request may have {self.largest} bytes at most, and {self.patience:g} s to arrive")
+        if refused:
+            await _answer(send, *refused)
+            return
+        await self.app(scope, _replaying(body or b"", receive), _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        named = headers.get("host", "")
+        if not self._known(named):
+            return 403, f"requests for host {named[:80]!r} are refused; use the address that 'pairmi explore' printed"
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        inner = scope["path"].startswith("/api")
+        if (origin is not None and origin != f"http://{named}") or (inner and site not in ("same-origin", "none")):
+            return 403, "requests from other origins are refused"
+        if inner and not self.rate.allow((scope.get("client") or ("?", 0))[0]):
+            return 429, f"more than {self.rate.per_second:g} requests a second; slow down"
+        return None
+
+    def _known(self, named: str) -> bool:
+        """Loopback names; where another host was asked for, also its name and any address: only a name can be made to point here."""
+        try:
+            host = urlsplit(f"//{named}").hostname or ""
+        except ValueError:
+            return False
+        return is_loopback(host) or (not is_loopback(self.host) and (host == self.host.lower() or _address(host) is not None))
+
+    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes | None:
+        """The whole body; None if it is too long or too slow."""
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self.largest:
+            return None
+        try:
+            return await asyncio.wait_for(self._read(receive), self.patience)
+        except TimeoutError:
+            return None
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.largest:
+                return None
+        return body
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """First the body, then what the client does next: nothing, or leave."""
+    pending = [body]
+
+    async def replay() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": pending.pop(), "more_body": False} if pending else await receive()
+
+    return replay
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", []), *((n.encode(), v.encode()) for n, v in HEADERS.items())]
+        await send(message)
+
+    return sending
+
+
+async def _answer(send: Send, status: int, error: str) -> None:
+    body = json.dumps({"error": error}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+    headers += [(b"retry-after", b"1")] if status == 429 else []
+    await _with_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

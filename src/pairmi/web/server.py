@@ -1,0 +1,230 @@
+"""The explorer's HTTP side: routes, what they accept, and how work becomes an answer or a stream of lines."""
+
+import asyncio
+import json
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from pairmi.decoding import Sampling
+from pairmi.spec import Model
+from pairmi.types import PairmiError
+from pairmi.web import api
+from pairmi.web.guard import Guard, Rate
+from pairmi.web.work import Busy, Event, Lane, Stopped, Watch, Work
+
+QUICK = (1, 256, 20.0)  # workers, room and seconds of the lane for single passes
+LONG = (2, 64, 120.0)  # and of the lane for probing and decoding: a second tab need not wait for the first
+
+
+class Canvas(BaseModel):
+    """A canvas for one of the loaded models."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    model: Annotated[str, Field(max_length=200)]
+    canvas: Annotated[str, Field(min_length=1, max_length=2 * api.LONGEST)]
+
+
+class Decoding(Canvas):
+    """A canvas with a rule and how symbols are drawn."""
+
+    rule: Annotated[str, Field(max_length=300)] = "mi-guided"
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    temperature: Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False)] = 1.0
+    greedy: bool = True
+    verify: bool = False
+
+
+class Refusal(BaseModel):
+    """One clear line."""
+
+    error: str
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": text}
+    for status, text in {
+        400: "Not JSON",
+        403: "Another host or origin",
+        413: "Too large",
+        422: "Bad input",
+        429: "Too many requests",
+        503: "The model is busy",
+    }.items()
+}
+LINES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Lines of JSON: progress, then a result or an error", "content": {"application/x-ndjson": {}}}
+}
+
+
+def create(models: Mapping[str, Model], host: str = "127.0.0.1", rate: Rate | None = None) -> Guard:
+    """The whole application, guarded, for models that are already loaded."""
+    quick, long = Lane(*QUICK), Lane(*LONG)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if find_spec("numba") is not None:
+            long.submit(lambda watch: api.puzzle(api.GIVENS[1], 0))  # compiles the solver, before anybody waits for it
+        yield
+        quick.close()
+        long.close()
+
+    app = FastAPI(
+        title="pairmi explorer",
+        version=version("pairmi"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+    )
+    for error, answer in _answers().items():
+        app.add_exception_handler(error, answer)
+    _routes(app, models, quick, long)
+    _pages(app)
+    return Guard(app, host, rate or Rate())
+
+
+def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:
+    described = api.describe(models)
+
+    def known(name: str) -> Model:
+        if name not in models:
+            raise PairmiError(f"model {name[:80]!r} is not loaded; there are {', '.join(models)}")
+        return models[name]
+
+    @app.get("/api/models", responses=REFUSALS)
+    async def offered() -> Event:
+        """The loaded models and the catalogue of rules."""
+        return described
+
+    @app.get("/api/puzzle", responses=REFUSALS)
+    async def puzzle(
+        request: Request,
+        givens: Annotated[int, Query(ge=api.GIVENS[0], le=api.GIVENS[1])] = 27,
+        seed: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    ) -> Response:
+        """A random puzzle with one solution."""
+        return await _answered(request, long, lambda watch: api.puzzle(givens, seed))
+
+    @app.post("/api/look", responses=REFUSALS)
+    async def look(request: Request, asked: Canvas) -> Response:
+        """Marginals, and MI by the head: one pass."""
+        return await _answered(request, quick, partial(api.look, known(asked.model), asked.canvas))
+
+    @app.post("/api/probe", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    async def probe(request: Request, asked: Canvas) -> Response:
+        """Exact MI, with progress."""
+        api.checked(known(asked.model), asked.canvas)
+        return _streamed(request, long, partial(api.probe, known(asked.model), asked.canvas))
+
+    @app.post("/api/decode", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    async def decode(request: Request, asked: Decoding) -> Response:
+        """Decoding, pass by pass."""
+        model = known(asked.model)
+        api.checked(model, asked.canvas)
+        api.selector(model, asked.rule)
+        sampling = Sampling(asked.seed, asked.temperature, asked.greedy, asked.verify)
+        return _streamed(request, long, partial(api.decode, model, asked.canvas, asked.rule, sampling))
+
+
+async def _answered(request: Request, lane: Lane, work: Work) -> Response:
+    """The result of some work, which ends when the client leaves."""
+    watch, future = lane.submit(work)
+    gone = _when_gone(request, watch, future)
+    try:
+        return JSONResponse(await asyncio.wrap_future(future))
+    except asyncio.CancelledError:
+        raise Stopped from None
+    finally:
+        gone.cancel()
+
+
+def _streamed(request: Request, lane: Lane, work: Work) -> Response:
+    """What some work tells, line by line, and its result or error as the last line; it ends when the client leaves."""
+    loop, told = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+
+    def tell(event: Event | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(told.put_nowait, event)
+
+    watch, future = lane.submit(work, tell)
+    future.add_done_callback(lambda done: tell(None))
+    gone = _when_gone(request, watch, future)
+
+    async def lines() -> AsyncIterator[str]:
+        while (event := await told.get()) is not None:
+            yield json.dumps(event) + "\n"
+        gone.cancel()
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            yield json.dumps({"result": future.result()}) + "\n"
+        elif isinstance(error, PairmiError):
+            yield json.dumps({"error": str(error)}) + "\n"
+        elif not isinstance(error, Stopped):
+            raise error
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+def _when_gone(request: Request, watch: Watch, future: "Future[Event]") -> "asyncio.Task[None]":
+    """Stop the work as soon as the client has left."""
+
+    async def wait() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        watch.stop()
+        future.cancel()
+
+    return asyncio.create_task(wait())
+
+
+def _answers() -> dict[Any, Callable[[Request, Any], Awaitable[Response]]]:
+    """One line for every error that a request can cause."""
+
+    def line(status: int, text: str) -> Response:
+        return JSONResponse({"error": text}, status, {"retry-after": "2"} if status == 503 else None)
+
+    async def bad(request: Request, error: PairmiError) -> Response:
+        return line(503 if isinstance(error, Busy) else 422, str(error))
+
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "body"
+        return line(422, f"{where}: {first['msg']}")
+
+    async def http(request: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    async def left(request: Request, error: Stopped) -> Response:
+        return Response(status_code=499)  # nobody reads it
+
+    return {PairmiError: bad, RequestValidationError: invalid, HTTPException: http, Stopped: left}
+
+
+def _pages(app: FastAPI) -> None:
+    """The page and its modules, read once: no name from a request ever reaches the disk."""
+    for file in (files("pairmi") / "web" / "static").iterdir():
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        path = "/" if file.name == "index.html" else f"/{file.name}"
+        app.add_api_route(path, _page(file.read_bytes(), kind), include_in_schema=False)
+
+
+def _page(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
+    async def page() -> Response:
+        return Response(content, media_type=kind)
+
+    return page

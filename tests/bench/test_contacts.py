@@ -1,0 +1,79 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pairmi.bench import contacts
+from pairmi.cli import main
+from pairmi.mi.contexts import Averaged
+from pairmi.tasks.protein.residues import RESIDUES
+from pairmi.tasks.protein.structures import Structure
+from proteins import opinionated_weights
+from structures import helix, write_structure
+
+HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return opinionated_weights(tmp_path_factory.mktemp("weights") / "p.safetensors")
+
+
+def hairpin(length: int) -> np.ndarray:
+    """Up and down again: i touches length - 1 - i."""
+    half = length // 2
+    return np.array([[0.0, 0, 3.4 * i] if i < half else [5.0, 0, 3.4 * (length - 1 - i)] for i in range(length)])
+
+
+def test_a_map_of_the_truth_is_right_and_chance_is_the_share_of_contacts() -> None:
+    structure = Structure("pin", (RESIDUES * 2)[:40], hairpin(40))
+    truth = structure.contacts.astype(float)
+    rng = np.random.default_rng(0)
+    scores = {"truth": truth, "noise": rng.random((40, 40))}
+    records = list(contacts.contact_records(structure, scores, {"truth": 5, "noise": 7}))
+    at = {(r["method"], r["separation"], r["top"]): r["precision"] for r in records}
+    assert at["truth", 6, "L"] == at["truth", 24, "L/2"] == 1
+    assert at["noise", 6, "L"] < 0.4
+    assert at["chance", 6, "L"] == pytest.approx(truth[np.triu_indices(40, 6)].mean())
+    line = contacts.summary(records)[0]
+    assert (line["method"], line["proteins"], line["separation"], line["precision"], line["rows"]) == ("truth", 1, ">= 6", 1, 5)
+
+
+def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        write_structure(tmp_path / f"{name}.pdb", (RESIDUES * 2)[:26], helix(26))
+    command = ["bench", "contacts", "--backbone", weights, "--folder", str(tmp_path), "--deals", "1"]
+    assert main([*command, "--json", str(tmp_path / "r.jsonl"), "--figure", str(tmp_path / "f.png")]) == 0
+    assert "| mutual information, APC   | 2        | >= 24 " in capsys.readouterr().out
+    records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert len(records) == 2 * 2 * 2 * 5
+    assert {r["rows"] for r in records if r["method"].startswith("categorical")} == {26 * 20}
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_map_of_a_heavy_chain_by_region(tmp_path: Path) -> None:
+    matrix = np.zeros((len(HEAVY), len(HEAVY)))
+    matrix[26, 100] = matrix[100, 26] = 1.0
+    records = contacts.region_records(HEAVY, matrix)
+    assert records[0] == {"between": "CDR1 - CDR3", "pairs": 8 * 13, "mean_nats": pytest.approx(1 / 104)}
+    assert records[1]["mean_nats"] == 0
+    assert sum(record["pairs"] for record in records) == len(HEAVY) * (len(HEAVY) - 1) // 2
+    contacts.draw_regions(HEAVY, matrix + np.random.default_rng(0).random(matrix.shape) / 100, "map", tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_heavy_chain_from_the_command_line(
+    weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = Averaged(torch.rand(len(HEAVY), len(HEAVY)), 5)  # probing 120 residues takes a while
+    monkeypatch.setattr("pairmi.commands.bench_protein.averaged_mi", lambda model, tokens, ways, probe: small)
+    assert main(["bench", "contacts", "--backbone", weights, "--chain", HEAVY, "--figure", str(tmp_path / "m.png")]) == 0
+    assert "CDR3 - " in capsys.readouterr().out
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_something_to_look_at_is_needed(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "contacts", "--backbone", weights]) == 2
+    assert "bench contacts: --folder DIR (PDB files) or --chain SEQUENCE (a heavy chain) is missing" in capsys.readouterr().err

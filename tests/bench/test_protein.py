@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pairmi.bench import protein
+from pairmi.bench.generation import Made
+from pairmi.cli import main
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import Model, load, rule
+from pairmi.tasks.protein.scores import embed
+from proteins import family_members, opinionated_weights, write_fasta
+
+RULES = ["sequential", "top-k:k=4", "top-k:k=9", "eb:budget=4"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return opinionated_weights(tmp_path_factory.mktemp("weights") / "p.safetensors")
+
+
+def test_every_setting_is_a_rule_and_every_rule_has_one(weights: str) -> None:
+    model: Model = load(weights)
+    settings = protein.all_settings()
+    assert settings[: len(protein.TABLE_2)] == list(protein.TABLE_2)
+    assert len(settings) == len(set(settings))
+    assert {spec.partition(":")[0] for spec in settings} == set(CATALOGUE)
+    for spec in settings:
+        rule(spec, model)
+
+
+def test_sequences_of_the_same_families_are_nearer_than_others(weights: str) -> None:
+    model = load(weights)
+    texts = [text for _, text in family_members(4, 60)]
+    mixed = [texts[n] for n in np.random.default_rng(0).permutation(len(texts))]
+    yard = protein.yardstick(model, mixed[:80], embed(model, mixed[80:200]), k=4)
+    assert yard.counts.sum() == 80
+    near, far = (Made(some, 3.0, 3.0, 0.0, 0.1) for some in (mixed[160:], [text for _, text in family_members(1, 80, seed=9)]))
+    base = yard.count(near.texts)
+    same, other = yard.judge("near", near, base), yard.judge("far", far, base)
+    assert same["jsd"] < 3 * yard.floor.high < other["jsd"]
+    assert other["root"] == pytest.approx(other["jsd"] ** 0.5)
+    assert other["more_low"] > 0
+    assert same["more"] == 0
+    few = protein.yardstick(model, mixed[:80], embed(model, mixed[80:160]), k=4)
+    assert few.floor.low <= few.floor.value <= few.floor.high
+
+
+def test_of_each_rule_the_best_within_the_passes_is_chosen() -> None:
+    records = [
+        {"rule": r, "passes": p, "jsd": j} for r, p, j in (("a:1", 9, 3), ("a:2", 15, 2), ("a:3", 30, 1), ("b:1", 40, 1), ("b:2", 50, 0))
+    ]
+    assert protein.chosen(records, 16.0) == ["a:2", "b:1"]
+
+
+def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = write_fasta(tmp_path / "natural.fasta", family_members(8, 10))
+    records, figure = tmp_path / "r.jsonl", tmp_path / "f.png"
+    command = ["bench", "protein", "--backbone", weights, "--reference", str(reference), "--data", str(reference), "--limit", "12"]
+    command += ["--clusters", "3", "--scored", "3", "--records", str(tmp_path / "ledger.jsonl"), "--passes", "6", "--rules", *RULES]
+    assert main([*command, "--json", str(records), "--figure", str(figure)]) == 0
+    out = capsys.readouterr().out
+    assert "Noise floor, reference against its own kind: 0." in out
+    assert "over 3 clusters, 12 sequences against 12" in out
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [r["rule"] for r in found if r["half"] == "validation"] == RULES
+    tested = {r["rule"]: r for r in found if r["half"] == "test" and "jsd" in r}
+    assert tested["sequential"]["more"] == 0
+    assert tested["top-k:k=9"]["passes"] == pytest.approx(2, abs=0.1)
+    natural = next(r for r in found if r["rule"] == "natural")
+    assert natural["identity"] == 1  # the training file is the reference itself
+    assert all(0 <= r["recovery"] <= 1 for r in found if "recovery" in r)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert main(command) == 0  # from the ledger
+    again = capsys.readouterr().out
+    assert again.splitlines()[-3:] == out.splitlines()[-3:]
+
+
+def test_without_a_reference_the_models_own_samples_are_one(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bench", "protein", "--backbone", weights, "--limit", "8", "--clusters", "2", "--scored", "2", "--rules", "sequential"]
+    assert main([*command, "--lengths", "8-10"]) == 0
+    assert "Reference: one-by-one samples of the model itself" in capsys.readouterr().out
+    assert main([*command, "--lengths", "many"]) == 2
+    assert "--lengths many: expected a range such as 108-125" in capsys.readouterr().err
+
+
+def test_too_small_a_reference_is_named(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = write_fasta(tmp_path / "natural.fasta", family_members(2, 10))
+    assert main(["bench", "protein", "--backbone", weights, "--reference", str(reference), "--limit", "9"]) == 2
+    assert "natural.fasta holds 20 sequences; two halves and the noise floor need 27" in capsys.readouterr().err

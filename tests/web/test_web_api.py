@@ -1,0 +1,156 @@
+import json
+
+import pytest
+import torch
+
+from pairmi import api as public
+from pairmi.decoding import Sampling
+from pairmi.mi.probe import Probe
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import load, parameters
+from pairmi.types import PairmiError
+from pairmi.web import api
+from pairmi.web.work import Watch
+from serving import PUZZLE, models
+
+FOUR = load("sudoku4")
+HALF = "1" + "." * 15
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    return models(tmp_path_factory.mktemp("web"))
+
+
+def events():
+    told = []
+    return told, Watch(tell=told.append)
+
+
+def test_describe_offers_every_rule_with_every_parameter(loaded):
+    found = api.describe(loaded)
+    assert json.loads(json.dumps(found)) == found
+    assert [rule["name"] for rule in found["rules"]] == list(CATALOGUE)
+    for rule in found["rules"]:
+        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"])
+    bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
+    order = next(one for one in bound["parameters"] if one["name"] == "order")
+    assert order["choices"] == ["entropy", "information", "certain-information", "uncertainty"]
+    sides = {model["name"]: (model["side"], model["head"], model["puzzles"]) for model in found["models"]}
+    assert sides == {"sudoku": (9, True, True), "sudoku4": (4, False, False), "markov": (None, False, False), "slow": (None, False, False)}
+
+
+def test_estimates_are_those_that_the_model_can_give(loaded):
+    assert api.estimates(loaded["sudoku"]) == ["head", "probe", "shuffled", "random", "structural"]
+    assert api.estimates(loaded["markov"]) == ["probe", "shuffled", "random"]
+
+
+def test_look_gives_marginals_and_the_heads_matrix_from_one_pass(loaded):
+    watch = Watch()
+    found = api.look(loaded["sudoku"], PUZZLE, watch)
+    model, tokens = loaded["sudoku"], loaded["sudoku"].vocab.encode(PUZZLE)
+    expected = public.estimated(model, tokens[None])[0]
+    assert watch.rows == 1
+    assert [row is None for row in found["probs"]] == [letter != "." for letter in PUZZLE]
+    torch.testing.assert_close(torch.tensor(found["mi"]["matrix"]), expected.matrix.float(), atol=6e-5, rtol=0)
+    torch.testing.assert_close(torch.tensor(found["entropies"]).double(), expected.entropies, atol=6e-5, rtol=0)
+    assert found["mi"]["bound"] is None
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_look_without_a_head_has_no_matrix():
+    found = api.look(FOUR, HALF, Watch())
+    assert found["mi"] is None
+    assert found["probs"][1] == [0, 0.3333, 0.3333, 0.3333]
+
+
+def test_probe_equals_the_public_function_and_tells_how_far_it_is():
+    told, watch = events()
+    found = api.probe(FOUR, HALF, watch)
+    expected = public.mutual_information(FOUR, HALF)
+    torch.testing.assert_close(torch.tensor(found["mi"]["matrix"]).double(), expected.matrix, atol=6e-5, rtol=0)
+    assert watch.rows == watch.total == expected.rows == found["mi"]["rows"]
+    assert told
+    assert all(set(event) == {"rows", "total"} for event in told)
+
+
+def test_probe_knows_its_rows_beforehand():
+    tokens = torch.stack([FOUR.vocab.encode(HALF), FOUR.vocab.encode("1234" + "." * 12)])
+    prediction = FOUR(tokens)
+    for floor in (0.0, 0.01, 0.5):
+        probe = Probe(floor=floor)
+        assert probe.rows(prediction).tolist() == probe.measure(prediction, FOUR).rows.tolist()
+
+
+def test_decode_tells_every_pass_as_the_public_function_does():
+    told, watch = events()
+    result = api.decode(FOUR, HALF, "mi-bound:budget=0", Sampling(seed=3), watch)
+    passes = [event["pass"] for event in told if "pass" in event]
+    expected = public.decode(FOUR, HALF, "mi-bound:budget=0", seed=3)
+    assert (result["text"], result["passes"]) == (expected.text, expected.passes)
+    assert [step["filled"] for step in passes] == [step.filled for step in expected.steps]
+    assert [{i: one["why"] for i, one in step["waiting"].items()} for step in passes] == [step.waiting for step in expected.steps]
+    blocked = [one for step in passes for one in step["waiting"].values() if one["why"].startswith("depends on")]
+    assert blocked
+    assert all(f"depends on {FOUR.place(one['on'])} by" in one["why"] for one in blocked)
+    assert (result["verdict"], result["broken"]) == ("valid", None)
+
+
+def test_decode_says_where_it_broke(loaded):
+    watch = Watch()
+    result = api.decode(FOUR, "." * 16, "top-k:k=16", Sampling(seed=1), watch)
+    assert result["broken"] == {
+        "pass": 1,
+        "positions": list(range(16)),
+        "message": "no sequence of this world fits the given positions",
+    }
+    result = api.decode(loaded["sudoku"], PUZZLE, "top-k:k=81", Sampling(seed=0), watch)
+    solution = api.solution(loaded["sudoku"], loaded["sudoku"].vocab.encode(PUZZLE))
+    wrong = [i for i in range(81) if result["text"][i] != str(int(solution[i]) + 1)]
+    assert result["broken"]["positions"] == wrong
+    first = wrong[0]
+    said = f"r{first // 9 + 1}c{first % 9 + 1} is {int(solution[first]) + 1}, not {result['text'][first]}"
+    assert result["broken"]["message"] == said
+
+
+def test_solution_gives_up_where_the_search_is_long(loaded, monkeypatch):
+    tokens = loaded["sudoku"].vocab.encode(PUZZLE)
+    assert api.solution(loaded["sudoku"], tokens) is not None
+    assert api.solution(loaded["sudoku"], torch.full((81,), 9)) is None
+    monkeypatch.setattr(api, "SEARCH", 3)
+    assert api.solution(loaded["sudoku"], tokens) is None
+    assert api.solution(FOUR, torch.full((16,), 4)) is None
+
+
+def test_puzzles_are_a_function_of_the_seed():
+    first, again, other = api.puzzle(30, 5), api.puzzle(30, 5), api.puzzle(30, 6)
+    assert first == again != other
+    assert sum(letter != "." for letter in first["canvas"]) == 30
+
+
+def test_puzzles_need_a_solver(monkeypatch):
+    monkeypatch.setattr(api, "find_spec", lambda name: None)
+    with pytest.raises(PairmiError, match=r"puzzles need a solver: pip install 'pairmi\[sudoku\]'"):
+        api.puzzle(30, 5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("top-k:k=99999999999999999999999", "k must be between -1e"),
+        ("eb:budget=nan", "budget must be between"),
+        ("eb:budget=inf", "budget must be between"),
+        ("mi-guided:mi=attention", "mi must be one of probe, shuffled, random, structural for model 'sudoku4', got attention"),
+        ("mi-guided:mi=head", "mi must be one of"),
+        ("mi-gided", "did you mean 'mi-guided'"),
+        ("eb:budget=-1", "budget must be >= 0"),
+    ],
+)
+def test_rules_that_a_page_may_not_ask_for(rule, message):
+    with pytest.raises(PairmiError, match=message):
+        api.selector(FOUR, rule)
+
+
+def test_a_canvas_must_fit_a_page():
+    with pytest.raises(PairmiError, match="canvas: expected at most 512 positions, got 513; 'pairmi mi' takes longer ones"):
+        api.checked(FOUR, "." * 513)
