@@ -83,7 +83,8 @@ def draw_pair(model: Model, tokens: torch.Tensor, i: int, j: int, digit: int, na
                 axis.text(x, y, str(int(tokens[cell]) + 1), ha="center", va="center", color="white", fontsize=13)
             else:
                 likely = [str(v + 1) for v in range(9) if probs[cell, v] > 0.05]
-                axis.text(x, y, " ".join(likely), ha="center", va="center", color="#ffb0a0", fontsize=7, wrap=True)
+                shade = "black" if values[cell] > 0.4 * values.max() else "#ffc8a0"
+                axis.text(x, y, " ".join(likely), ha="center", va="center", color=shade, fontsize=8)
         for cell in (i, j):
             y, x = divmod(cell, 9)
             axis.add_patch(plt.Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, ec="#D55E00", lw=2.5))
@@ -131,8 +132,8 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     draw_pair(readers[names[0]], tokens, i, j, digit, nats, figures / "locked_pair.png")
     everything = [record for record in records if record["group"] == "all"]
     consistency = [
-        {"what": "|I_ij - I_ji|, mean of a state"} | quantiles(labels.asymmetry),
-        {"what": "KL(m || p), mean of a state"} | quantiles(labels.inconsistency),
+        {"what": "abs(I_ij - I_ji), mean of a state"} | quantiles(labels.asymmetry),
+        {"what": "KL of m from p, mean of a state"} | quantiles(labels.inconsistency),
     ]
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     return f"""# The head, measured

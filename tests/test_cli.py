@@ -222,7 +222,7 @@ def test_files_that_cannot_be_read_or_written_are_one_line(capsys: pytest.Captur
     strange = tmp_path / "strange.txt"
     strange.write_bytes(b"\xff\xfe1...")
     assert main(decode("--canvas", str(strange))) == 2
-    assert capsys.readouterr().err.startswith("pairmi decode: 'utf-8' codec can't decode")
+    assert capsys.readouterr().err.startswith(f"pairmi decode: {strange} is damaged or no text")
     assert main(["mi", "--backbone", "sudoku4", "--canvas", HALF, "--figure", str(tmp_path / "strange.txt" / "map.png")]) == 2
     assert "strange.txt" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from pairmi.spec import load, rule
 from pairmi.types import PairmiError
 
 MODEL = load("sudoku")
-BOARDS = make_boards("puzzles", 6, "validation")
+BOARDS = make_boards("puzzles", 3, "validation")
 SPECS = ("sequential", "top-k:k=27", "threshold:threshold=0.99")
 
 

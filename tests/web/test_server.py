@@ -114,7 +114,7 @@ RULE = st.sampled_from(list(CATALOGUE)).flatmap(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rule=RULE, seed=st.integers(0, 2**31 - 1), greedy=st.booleans(), verify=st.booleans(), temperature=st.floats(0.01, 100))
-def test_no_rule_whatever_it_says_breaks_the_server(address, rule, seed, greedy, verify, temperature):
+def test_no_rule_whatever_it_says_breaks_the_server(address, unchecked, rule, seed, greedy, verify, temperature):
     body = {
         "model": "markov",
         "canvas": "1.....",
