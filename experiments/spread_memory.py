@@ -37,7 +37,7 @@ def main() -> None:
 
     def units() -> Iterator[Unit]:
         for n in range(options.units):
-            yield Unit("decode", 0, n, n + 1, name, (Canvas(n, f"canvas {n}", "...", tokens),))
+            yield Unit("decode", 0, n, n + 1, name, (Canvas(n, f"canvas {n}", "...", tokens, None),))
 
     marks = [max(1, int(options.units * share)) for share in (0.02, 0.1, 0.25, 0.5, 0.75, 1)]
     memory: dict[int, float] = {}
