@@ -23,10 +23,8 @@ from pairmi.types import PairmiError
 
 def describe(model: Model, states: States, probe: Probe, seed: int, shard: int) -> dict[str, Any]:
     """Everything that labels depend on."""
-    length = model.length
-    assert length is not None
     about = {"format": 1, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
-    return about | {"length": length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    return about | {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +33,7 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def label(model: Model, states: Sequence[State], probe: Probe, together: int = 64) -> Labels:
-    """Probe states, many canvases in one batch of rows, so that every call of the backbone is full."""
+    """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
     parts: dict[str, list[torch.Tensor]] = {}
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
