@@ -143,4 +143,4 @@ def _draw_costs(axis: Any, floor: Distance, kind: str, records: Sequence[dict[st
     report.label_passes(axis)
     axis.tick_params(labelsize=7)
     axis.set_title("divergence from the reference", fontsize=9)
-    axis.legend(fontsize=6, frameon=False)
+    axis.legend(fontsize=6, frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2))  # below: no point is hidden
