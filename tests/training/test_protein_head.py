@@ -127,8 +127,8 @@ def test_proteins_have_no_symmetries(made: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_pretrained_model_can_have_a_head_too(tmp_path: Path) -> None:
     backbone = pretrained("esm2", tmp_path)
-    data = write_fasta(tmp_path / "train.fasta", family_members(20, 1))
-    labels = ["labels", "--backbone", backbone, "--data", str(data), "--out", str(tmp_path / "labels"), "--states", "36", "--shard", "12"]
+    data = write_fasta(tmp_path / "train.fasta", family_members(60, 1))
+    labels = ["labels", "--backbone", backbone, "--data", str(data), "--out", str(tmp_path / "labels"), "--states", "72", "--shard", "24"]
     assert main([*labels, "--floor", "0.5"]) == 0
     train = ["train", "head", "--backbone", backbone, "--labels", str(tmp_path / "labels"), "--run", str(tmp_path / "run"), *SIZES]
     assert main([*train, "--steps", "2", "--batch", "4", "--out", str(tmp_path / "h.safetensors")]) == 0
