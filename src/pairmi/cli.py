@@ -77,6 +77,7 @@ def _train(command: Adding) -> None:
     parser.add_argument("--out", type=Path, help="write the finished weights here")
     parser.add_argument("--steps", type=int, default=6000, help="optimiser steps")
     parser.add_argument("--decay", type=float, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
+    parser.add_argument("--peak", type=float, default=1.0, help="denoiser: the highest learning rate, as a share of the usual one")
     parser.add_argument("--batch", type=int, default=96, help="sequences a step")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
@@ -114,6 +115,8 @@ def _labels(command: Adding) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the states")
     parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--positions", type=int, default=0, help="probe only so many random positions of each state: for training; 0 = all")
+    parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
     parser.add_argument("--shard", type=int, default=256, help="states in a file")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument(

@@ -12,7 +12,7 @@ from pairmi.types import PairmiError
 def run(options: argparse.Namespace) -> None:
     """`pairmi labels`."""
     from pairmi.mi.probe import Probe
-    from pairmi.training.labels import make_labels
+    from pairmi.training.labels import Effort, make_labels
     from pairmi.training.states import SudokuStates
 
     if options.threads:
@@ -31,6 +31,7 @@ def run(options: argparse.Namespace) -> None:
         options.states,
         seed=options.seed,
         probe=probe,
+        effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),
         engine=engine,

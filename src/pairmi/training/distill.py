@@ -12,7 +12,6 @@ from torch import Tensor
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer
 from pairmi.counting import joined
-from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.provenance import provenance
@@ -76,7 +75,7 @@ class Distill:
             )
         self.backbone = cast(Transformer, model.backbone).reporting(layers)
         self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
-        self.processes = processes or Processes()
+        self.mask, self.processes = model.vocab.size, processes or Processes()
         rng, train, held_out = torch.Generator().manual_seed(config.seed), labels.split("train"), labels.split("validation")
         self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
@@ -107,18 +106,18 @@ class Distill:
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
-            known, true = self.known.rows(index[part]), self.train.mi[index[part]]
+            known, labels = self.known.rows(index[part]), self.train.pick(index[part])
             predicted = triangle(self.head.estimate(replace(known, hidden=known.hidden.float())))
-            error, weight = LOSSES[self.config.loss](predicted, true, triangle(pairs(known.masked)))
+            error, weight = LOSSES[self.config.loss](predicted, labels.mi.nan_to_num(0), labels.known(self.mask))
             error.backward()
             tally += torch.stack([error.detach(), weight])
         return self.optimizer.shared_step(step, rate, tally, self.processes)
 
     def evaluate(self) -> dict[str, float]:
-        """On validation grids: R^2 over all masked pairs, and the mean absolute error in nats."""
+        """On validation grids: R^2 over all known pairs, and the mean absolute error in nats."""
         with torch.no_grad():
             predicted = triangle(self.head.estimate(self.held_out_prediction).clamp_min(0))
-        within = triangle(pairs(self.held_out_prediction.masked))
+        within = self.held_out.known(self.mask)
         error, true = (predicted - self.held_out.mi)[within].double(), self.held_out.mi[within].double()
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
         return {"r2": 1 - float(unexplained), "mae": float(error.abs().mean())}
