@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pairmi.commands.decode import Canvas, Filling
+from pairmi.commands.canvases import Canvas
+from pairmi.commands.decode import Filling
 from pairmi.decoding import Sampling
 from pairmi.spec import load
 from pairmi.spread.local import Local
@@ -37,13 +38,13 @@ def main() -> None:
 
     def units() -> Iterator[Unit]:
         for n in range(options.units):
-            yield Unit("decode", 0, n, n + 1, name, (Canvas(n, f"canvas {n}", "...", tokens),))
+            yield Unit("decode", 0, n, n + 1, name, (Canvas(n, f"canvas {n}", "...", tokens, None),))
 
     marks = [max(1, int(options.units * share)) for share in (0.02, 0.1, 0.25, 0.5, 0.75, 1)]
     memory: dict[int, float] = {}
     start = time.monotonic()
     engine = Ray(options.workers) if options.workers else Local()
-    for n, outcome in enumerate(engine.run(Filling(model, "sequential", Sampling(), steps=False), units()), 1):
+    for n, outcome in enumerate(engine.run(Filling(model, "sequential", Sampling(), steps=False, batch=1), units()), 1):
         assert outcome.unit.start == n - 1
         assert len(outcome.value) == 1
         if n in marks:
