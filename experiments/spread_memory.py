@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pairmi.commands.canvases import Canvas
-from pairmi.commands.decode import Filling
+from pairmi.commands.decode import Canvas, Filling
 from pairmi.decoding import Sampling
 from pairmi.spec import load
 from pairmi.spread.local import Local
@@ -44,7 +43,7 @@ def main() -> None:
     memory: dict[int, float] = {}
     start = time.monotonic()
     engine = Ray(options.workers) if options.workers else Local()
-    for n, outcome in enumerate(engine.run(Filling(model, "sequential", Sampling(), steps=False, batch=1), units()), 1):
+    for n, outcome in enumerate(engine.run(Filling(model, "sequential", Sampling(), steps=False, batch=256), units()), 1):
         assert outcome.unit.start == n - 1
         assert len(outcome.value) == 1
         if n in marks:

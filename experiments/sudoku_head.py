@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pairmi import api
+from pairmi.backbones.checkpoint import load_tensors
 from pairmi.bench import head, head_cost, probing, report
 from pairmi.mi.probe import Probe
 from pairmi.provenance import provenance
@@ -114,6 +115,17 @@ def group_table(records: list[dict[str, Any]], names: list[str]) -> str:
     return report.table(rows, tuple(dict.fromkeys(key for row in rows for key in row)))
 
 
+def training_table(heads: list[str]) -> str:
+    """What each head was trained on and for how long, from its own file."""
+    rows = []
+    for file in heads:
+        about = load_tensors(Path(file))[1]
+        training = {"steps": about["steps"], "batch": about["training"]["batch"], "seconds": round(about["seconds"])}
+        states = {"labelled states": about["labels"]["count"], "moved copies": about["training"]["augment"], "layers": about["layers"]}
+        rows.append({"head": Path(file).stem} | states | training)
+    return report.table(rows, tuple(rows[0]))
+
+
 def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[str], figures: Path, states: int) -> str:
     test = labels.split("test")
     attentive = load("sudoku", attention=True)
@@ -146,6 +158,10 @@ Printed by `python experiments/sudoku_head.py` ({about}; backbone {identify(mode
 All test states, heads and controls (the scale of a control is fitted):
 
 {report.table(everything, head.COLUMNS)}
+
+What they were trained on; where the rows differ, so may the scores for that reason alone:
+
+{training_table(heads)}
 
 By source and by masked fraction:
 

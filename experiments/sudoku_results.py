@@ -20,6 +20,7 @@ from pairmi.bench import frontiers, report
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.stats import Interval
 from pairmi.bench.sudoku import histogram
 from pairmi.decoding import Sampling
 from pairmi.provenance import provenance
@@ -83,12 +84,15 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
     grid = bench.run("generate, tuning", tune, ["sequential", *board_settings()], replace(DRAWN, seed=1))
     drafts = bench.run("generate, tuning verified", tune, DRAFTS, replace(DRAWN, seed=1), verify=True)
     best = chosen(grid, 2.0)
-    cautious = ("mi-bound:budget=0.05,penalty=8", "mi-bound:budget=0.02,penalty=4")  # the next ones on the way to one by one
+    later = (
+        "mi-bound:budget=0.05,penalty=8",
+        "mi-bound:budget=0.02,penalty=4",
+    )  # added when the chosen mi-bound had lost on the test boards
     some = [spec for spec in best if report.family(spec) in ("sequential", "eb", "mi-bound", "mi-guided")]
     return {
         "grid": grid,
         "drafts": drafts,
-        "best": bench.run("generate, best", test, [*best, *cautious], DRAWN),
+        "best": bench.run("generate, best", test, [*best, *later], DRAWN),
         "verified": bench.run("generate, verified", test, DRAFTS[1:3] + DRAFTS[-2:], DRAWN, verify=True),
         "cooler": bench.run("generate, temperature 0.7", replace_boards(test, sizes.drawn_test // 2), some, Sampling(temperature=0.7)),
         "open": bench.run("generate, 12 givens", make_boards("open", sizes.drawn_test // 2), best, DRAWN),
@@ -128,6 +132,12 @@ def verified_table(drafts: list[Record], plain: list[Record]) -> str:
     )
 
 
+def readable(ratio: Interval) -> str:
+    """With words for a quality that is never reached."""
+    value, low, high = (f"{x:.2f}" if x < 1e8 else "never" for x in (ratio.value, ratio.low, ratio.high))
+    return value if value == low == high else f"{value} [{low}, {high}]"
+
+
 def duel(records: list[Record], slack: float) -> str:
     """The best rules that look at pairs against the best that do not, at equal quality."""
     reference = frontiers.reference_among(records)
@@ -137,9 +147,9 @@ def duel(records: list[Record], slack: float) -> str:
     for name in ("mi-guided", "mi-bound", "independent-set"):
         own = swept(records, (name,))
         passes, rows = (frontiers.compare(own, theirs, reference, slack, what) for what in ("passes", "rows"))
-        lines.append({"rule": name, "passes over theirs": str(passes), "rows over theirs": str(rows)})
+        lines.append({"rule": name, "passes over theirs": readable(passes), "rows over theirs": readable(rows)})
     passes = frontiers.compare(ours, theirs, reference, slack)
-    lines.append({"rule": "all that look at pairs", "passes over theirs": str(passes), "rows over theirs": ""})
+    lines.append({"rule": "all that look at pairs", "passes over theirs": readable(passes), "rows over theirs": ""})
     return report.table(lines, ("rule", "passes over theirs", "rows over theirs"))
 
 
@@ -182,7 +192,8 @@ Printed by `python experiments/sudoku_results.py` ({about}; weights {identify(mo
 solution says, or of boards from nothing that obey the rules. `against` is the paired difference to one-by-one decoding on the same boards, in
 points, with its 95 % bootstrap interval. `rows` counts every sequence evaluated, probes and verification included; times are milliseconds a board
 on two shared cores, one thread. Settings were chosen on {sizes.validation} validation puzzles and {sizes.drawn_validation} validation boards, and are
-reported on test boards that had no part in it; the grids are in `bench/grid.py`. Test puzzles: {sizes.test}, each with a proved
+reported on test boards; the grids are in `bench/grid.py`, and mi-bound's was widened twice while looking at validation boards (it has {sum("mi-bound" in spec for spec in board_settings())} settings, `eb` 5).
+Measurements ran side by side on a machine that was busy with other work: times in one table were not taken alternately and are rough. Test puzzles: {sizes.test}, each with a proved
 unique solution, givens {histogram(givens)}.
 
 ![frontiers](figures/sudoku_frontiers.png)
@@ -217,11 +228,16 @@ Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0
 
 {table(make["best"])}
 
+**Not all of these rows were chosen blindly.** Validation chose `mi-bound:budget=0.05,penalty=4` ({named(make["grid"], "mi-bound:budget=0.05,penalty=4")} of {sizes.drawn_validation} boards there), and
+on the test boards it lost: the best of many settings on so few boards is partly luck. The last two rows were added after that had been seen. They were next on the validation grid
+({named(make["grid"], "mi-bound:budget=0.05,penalty=8")} and {named(make["grid"], "mi-bound:budget=0.02,penalty=4")}), but that they were tried at all is owed to the test boards, so their figures are hopeful and need fresh boards to be
+confirmed. With {sizes.drawn_test} boards no interval here is narrower than about 14 points: "no loss" is not shown for any rule, only not refuted.
+
 Diversity of the valid boards: how many differ, and the worst of {81} cells and some pairs by chi-square against uniform sampling (p corrected).
 
 {report.table([{"rule": r["settings"]["rule"]} | r for r in make["best"]], generated)}
 
-At the validity of one-by-one decoding less one point, on the validation grid:
+At the validity of one-by-one decoding less one point, on the validation grid, which is also what mi-bound was tuned on (the interval does not know of that):
 
 {duel(make["grid"], 1.0)}
 
@@ -229,7 +245,7 @@ Verified drafts, each symbol distributed as one-by-one decoding in the rule's ow
 
 {verified_table(make["drafts"], make["grid"])}
 
-Some of them on the test boards:
+Some of them on the test boards (measured after the plain rules had been seen there):
 
 {verified_table(make["verified"], make["best"])}
 
@@ -242,6 +258,8 @@ From 12 random givens, which leave very many completions:
 {table(make["open"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
 
 ## What the estimator's error costs: exact MI, head, and controls
+
+On so few boards head, structural and attention MI cannot be told apart, nor, when solving, from shuffled MI: what the head adds over the rules of the game is not shown here.
 
 Solving:
 
