@@ -1,4 +1,4 @@
-"""A real Ray on this machine, shared by the tests of this file."""
+"""Units on a real Ray on this machine."""
 
 import io
 import os
@@ -11,7 +11,7 @@ import pytest
 import ray
 
 from heads import RandomStates, tiny
-from jobs import XOR, Drifting, Nowhere, Squares, Touchy, squares, units
+from jobs import XOR, Drifting, Nowhere, Patient, Squares, Touchy, squares, units
 from pairmi.cli import main
 from pairmi.commands.engine import results_alone
 from pairmi.mi.probe import Probe
@@ -22,15 +22,7 @@ from pairmi.spread.units import Engine, Outcome
 from pairmi.training.labels import make_labels
 from pairmi.types import PairmiError
 
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
-        patch.setenv("RAY_worker_niceness", "0")  # on a busy machine Ray's 15 would make the tests slow
-        ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -72,6 +64,13 @@ def test_outcomes_are_in_order_units_are_taken_as_needed_and_what_fails_is_named
     assert os.getpid() not in processes
 
 
+def test_as_they_come_a_long_one_holds_up_no_other(tmp_path: Path) -> None:
+    count = 3 * WINDOW * 2  # more than may wait for the first
+    outcomes = list(Ray(2).run(Patient(count - 1, tmp_path), units(count, size=1), in_order=False))
+    assert sorted(outcome.value for outcome in outcomes) == list(range(count))
+    assert outcomes[0].value != 0
+
+
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost_or_done_twice(tmp_path: Path) -> None:
     outcomes = list(Ray(2).run(Squares(deadly=(7,), dead=tmp_path), units(20)))
     assert squares(outcomes) == [n**2 for n in range(60)]
@@ -99,12 +98,13 @@ def test_workers_with_another_backbone_are_refused() -> None:
         list(Ray(1).run(Squares(drifting), units(1, backbone=drifting)))
 
 
-def test_an_error_in_the_units_comes_after_what_was_before_it() -> None:
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_error_in_the_units_comes_after_what_was_before_it(in_order: bool) -> None:
     def broken() -> Iterator[Any]:
         yield from units(3)
         raise PairmiError("line 4: no canvas")
 
-    stream = Ray(1).run(Squares(pause=0.05), broken())
+    stream = Ray(1).run(Squares(pause=0.05), broken(), in_order)
     assert squares([next(stream) for _ in range(3)]) == [n**2 for n in range(9)]
     with pytest.raises(PairmiError, match="line 4: no canvas"):
         next(stream)
