@@ -17,9 +17,9 @@ from heads import sudoku
 from jobs import Blind
 from pairmi.cli import main
 
-COMMON = ["--limit", "3", "--split", "validation"]
+COMMON = ["--limit", "2", "--split", "validation"]
 RULES = {
-    "sudoku-solve": ("threshold:threshold=0.9", "mi-bound:budget=0.1", "klass", "--verify"),
+    "sudoku-solve": ("threshold:threshold=0.9", "mi-bound:budget=0.1", "--verify"),
     "sudoku-generate": ("maskgit:steps=12", "mi-guided:mi=shuffled", "--temperature", "0.8"),
     "head-vs-exact": ("mi-guided:mi=attention", "mi-bound:budget=0.1,belief=0.3,mi=head"),
 }
@@ -45,7 +45,7 @@ def test_a_benchmark_is_the_same_as_here(name: str, workers: tuple[int, ...], tm
         shown = capsys.readouterr().out
         assert "Fewest passes of each rule within one point" in shown
     expected = plain(tmp_path / "local.all")
-    assert len(expected) == (8 if name == "sudoku-solve" else 3)
+    assert len(expected) == (6 if name == "sudoku-solve" else 3)
     assert {"quality", "passes", "rows", "accepted", "each"} <= expected[0].keys()
     for engine in engines:
         assert plain(tmp_path / f"{engine}.all") == expected
@@ -71,7 +71,7 @@ def test_a_setting_that_cannot_be_measured_is_named_and_the_exit_says_so(
 
 
 def test_a_benchmark_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
-    rules = ["top-k:k=2", "top-k:k=3", "top-k:k=4", "top-k:k=5", "eb", "threshold"]
+    rules = ["top-k:k=3", "top-k:k=4", "eb", "threshold"]
     kept, file = tmp_path / "kept.jsonl", tmp_path / "all.jsonl"
     command = ["bench", "sudoku-generate", *COMMON, "--rules", *rules, "--records", str(kept)]
     run = subprocess.Popen(
@@ -86,7 +86,7 @@ def test_a_benchmark_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
     run.send_signal(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
     before = kept.read_bytes()
-    assert 0 < before.count(b"\n") < 7
+    assert 0 < before.count(b"\n") < 5
     assert main([*command, "--json", str(file)]) == 0
     assert kept.read_bytes().startswith(before)
     assert [record["settings"]["rule"] for record in plain(file)] == ["sequential", *rules]
