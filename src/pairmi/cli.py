@@ -11,8 +11,8 @@ BENCHMARKS = ("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
-def _engine(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_argument_group("where it is done; no result depends on it")
+def _engine(parser: argparse.ArgumentParser, what: str = "where it is done; no result depends on it") -> None:
+    where = parser.add_argument_group(what)
     where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
     where.add_argument("--workers", type=int, help="ray: how many, of one processor each; default: as many as this machine has")
     where.add_argument("--gpus-per-worker", type=float, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
@@ -163,6 +163,7 @@ def _bench(command: Adding) -> None:
     boards.add_argument("--temperature", type=float, help="draw at this temperature; default: argmax for puzzles, else 1")
     boards.add_argument("--accept", type=float, default=0.999, help="with argmax and --verify: how sure the conditional must be")
     boards.add_argument("--seed", type=int, default=0, help="of the draws")
+    _engine(parser, "where sudoku-solve, sudoku-generate and head-vs-exact are done; no result but the times depends on it")
     proteins = parser.add_argument_group("protein, contacts")
     proteins.add_argument("--reference", type=Path, help="protein: FASTA file to compare with; default: one-by-one samples of the model")
     proteins.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences, for novelty")
