@@ -122,7 +122,12 @@ def training_table(heads: list[str]) -> str:
         about = load_tensors(Path(file))[1]
         training = {"steps": about["steps"], "batch": about["training"]["batch"], "seconds": round(about["seconds"])}
         probed = about["labels"]["positions"] or "all"
-        states = {"labelled states": about["labels"]["count"], "probed positions": probed, "moved copies": about["training"]["augment"], "layers": about["layers"]}
+        states = {
+            "labelled states": about["labels"]["count"],
+            "probed positions": probed,
+            "moved copies": about["training"]["augment"],
+            "layers": about["layers"],
+        }
         rows.append({"head": Path(file).stem} | states | training)
     return report.table(rows, tuple(rows[0]))
 

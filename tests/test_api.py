@@ -154,7 +154,7 @@ def test_a_bad_canvas_is_refused_in_one_line(canvas: object, message: str, unche
 
 
 def test_an_empty_canvas_of_a_backbone_of_any_length() -> None:
-    with pytest.raises(PairmiError, match=r"^canvas: empty; expected at least one positions$"):
+    with pytest.raises(PairmiError, match=r"^canvas: empty; expected at least one position$"):
         pairmi.decode(AnyLength(), "")
 
 

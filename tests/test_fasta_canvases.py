@@ -69,7 +69,7 @@ def test_bad_records_are_named_and_can_be_skipped(model: str, tmp_path: Path, ca
     for part in (
         "record 1 (stop): '*' at position 2 is a stop codon",
         "record 2 (low): 'm' at position 0 is in lower case",
-        "record 3 (gone): empty; expected at least one positions",
+        "record 3 (gone): empty; expected at least one position\n",
         "record 4 (any): 'X' at position 1 is any residue",
         "record 5 (long): 63 positions are too many for this model; at most 62; cut the sequence",
         "record 6 (full): every position is given, nothing is unknown",

@@ -7,7 +7,20 @@ import pytest
 import torch
 
 from heads import labelled, tiny
-from pairmi.store import Labels, check, part_of, read_shard, read_store, shard_file, square, triangle, write_shard
+from pairmi.store import (
+    NOTHING,
+    Labels,
+    check,
+    joined_labels,
+    part_of,
+    read_shard,
+    read_store,
+    resized,
+    shard_file,
+    square,
+    triangle,
+    write_shard,
+)
 from pairmi.types import PairmiError
 
 LABELS, SETTINGS = labelled(tiny(), 40)
@@ -40,6 +53,21 @@ def test_triangles() -> None:
     assert triangle(matrix).shape == (3, 10)
     assert torch.equal(square(triangle(matrix), 5), matrix)
     assert triangle(matrix)[0, :4].tolist() == matrix[0, 0, 1:].tolist()
+
+
+def test_states_of_several_lengths_stand_beside_each_other() -> None:
+    short = resized(LABELS.pick(torch.tensor([4, 9])), 6)
+    assert torch.equal(square(short.mi, 6), square(LABELS.mi[[4, 9]], 8)[:, :6, :6])
+    both = joined_labels([LABELS.pick(torch.arange(3)), short, LABELS.pick(torch.tensor([5]))])
+    assert both.lengths.tolist() == [8, 8, 8, 6, 6, 8]
+    assert (both.tokens[3:5, 6:] == NOTHING).all()
+    assert (both.entropies[3:5, 6:] == 0).all()
+    assert (square(both.mi, 8)[3:5, 6:] == 0).all()
+    lots = both.by_length()
+    assert [places.tolist() for places, _ in lots] == [[3, 4], [0, 1, 2, 5]]
+    assert same(lots[0][1], short)
+    assert same(lots[1][1], LABELS.pick(torch.tensor([0, 1, 2, 5])))
+    assert [places.tolist() for places, _ in LABELS.by_length()] == [list(range(40))]
 
 
 def test_splits_are_disjoint_and_by_grid() -> None:

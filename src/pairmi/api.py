@@ -65,7 +65,7 @@ def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tenso
     if tokens.ndim != 1 or tokens.is_floating_point():
         raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
     if not len(tokens):
-        raise PairmiError(f"{name}: empty; expected {model.length or 'at least one'} positions")
+        raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
     if model.length is not None and len(tokens) != model.length:
         raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
     if isinstance(model, Limited) and model.longest is not None and len(tokens) > model.longest:

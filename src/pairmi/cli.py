@@ -110,6 +110,7 @@ def _train(command: Adding) -> None:
 def _labels(command: Adding) -> None:
     parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
     parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--data", type=Path, help="proteins: FASTA file of sequences; 'cluster=' in a header names a family")
     parser.add_argument("--out", type=Path, required=True, help="folder for the shards")
     parser.add_argument("--states", type=int, required=True, help="how many; rounded up to whole shards")
     parser.add_argument("--seed", type=int, default=0, help="of the states")
@@ -117,7 +118,7 @@ def _labels(command: Adding) -> None:
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
     parser.add_argument("--positions", type=int, default=0, help="probe only so many random positions of each state: for training; 0 = all")
     parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
-    parser.add_argument("--shard", type=int, default=256, help="states in a file")
+    parser.add_argument("--shard", type=int, default=256, help="states in a file; of proteins all have one length")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument(
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"

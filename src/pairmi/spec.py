@@ -28,7 +28,13 @@ from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Limited, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
 
-EMBEDDED = ("sudoku",)  # models whose weights are in the package
+
+def _weights(name: str) -> Path:
+    """Where the package keeps weights."""
+    return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
+
+
+EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # models whose weights are in the package
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 
 Head = LowRankHead | PairMLPHead
@@ -123,11 +129,6 @@ def _masked_lm(name: str, settings: Settings) -> MaskedLM:
     if name == "antiberty":
         return antiberty.load(antiberty.folder(), settings)
     return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
-
-
-def _weights(name: str) -> Path:
-    """Where the package keeps weights."""
-    return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
 def identify(model: Backbone) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -11,17 +11,23 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
+from torch.nn import functional
 
 from pairmi.backbones.checkpoint import write_whole
 from pairmi.info import pairs
 from pairmi.types import PairMatrix, PairmiError
 
 Split = Literal["train", "validation", "test"]
+NOTHING = -1  # the token of what is behind the end of a sequence, where longer ones stand beside it
 
 
 @dataclass(frozen=True)
 class Labels:
-    """States with the mutual information that was measured in them, in nats."""
+    """States with the mutual information that was measured in them, in nats.
+
+    In a shard all have one length. Where shards of several are read together, L is the longest and what a shorter one lacks is
+    `NOTHING`: no unknown position, so that no pair counts there.
+    """
 
     tokens: Int[Tensor, "S L"]
     mi: Float[Tensor, "S T"]  # the upper triangle, row by row; not a number where neither position was probed
@@ -33,7 +39,7 @@ class Labels:
     masked: Int[Tensor, " S"]  # how many positions are unknown
     source: tuple[str, ...]  # uniform, solving, generating
     rule: tuple[str, ...]  # whose trajectory it was; empty = none's
-    grid: tuple[str, ...]  # which complete sequence it is a part of
+    grid: tuple[str, ...]  # which complete sequence, or family of sequences, it is a part of
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -48,6 +54,17 @@ class Labels:
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         some: dict[str, Any] = {n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in places) for n, v in values.items()}
         return Labels(**some)
+
+    @property
+    def lengths(self) -> Int[Tensor, " S"]:
+        """Of the sequences."""
+        return (self.tokens != NOTHING).sum(1)
+
+    def by_length(self) -> list[tuple[Int[Tensor, " N"], "Labels"]]:
+        """The places of the states of each length, and these states."""
+        lengths = self.lengths
+        places = {length: torch.nonzero(lengths == length)[:, 0] for length in lengths.unique().tolist()}
+        return [(index, resized(self.pick(index), length)) for length, index in places.items()]
 
     def split(self, name: Split) -> "Labels":
         """Only one part; all states of one grid are in the same part."""
@@ -72,6 +89,21 @@ def square(triangles: Float[Tensor, "B T"], length: int) -> PairMatrix:
     out = triangles.new_zeros(len(triangles), length, length)
     out[:, upper[0], upper[1]] = triangles
     return out + out.transpose(1, 2)
+
+
+def grown(matrices: PairMatrix, length: int) -> Float[Tensor, "B N N"]:
+    """With zeros for more positions, or without the last ones."""
+    more = length - matrices.shape[1]
+    return functional.pad(matrices, (0, more, 0, more))
+
+
+def resized(labels: Labels, length: int) -> Labels:
+    """The same states with room for sequences of this length, which none of theirs may exceed."""
+    old = labels.tokens.shape[1]
+    if old == length:
+        return labels
+    tokens, entropies = (functional.pad(x, (0, length - old), value=fill) for x, fill in ((labels.tokens, NOTHING), (labels.entropies, 0)))
+    return replace(labels, tokens=tokens, entropies=entropies, mi=triangle(grown(square(labels.mi, old), length)))
 
 
 def _arrow() -> tuple[ModuleType, ModuleType]:
@@ -173,9 +205,11 @@ def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str
 
 
 def joined_labels(parts: Sequence[Labels]) -> Labels:
-    """Several lots of states as one."""
+    """Several lots of states as one, with room for the longest."""
+    longest = max(part.tokens.shape[1] for part in parts)
+    sized = [resized(part, longest) for part in parts]
 
     def together(values: list[Any]) -> Any:
         return torch.cat(values) if isinstance(values[0], Tensor) else tuple(item for value in values for item in value)
 
-    return Labels(**{field.name: together([getattr(part, field.name) for part in parts]) for field in fields(Labels)})
+    return Labels(**{field.name: together([getattr(part, field.name) for part in sized]) for field in fields(Labels)})

@@ -64,15 +64,24 @@ class MaskedLM(nn.Module):
         positions = usable_positions(network)
         self.longest = None if positions is None else positions - translation.added
 
+    @property
+    def width(self) -> int:
+        """Of the hidden states of one layer."""
+        return int(self.network.config.hidden_size)
+
+    @property
+    def depth(self) -> int:
+        """The number of blocks, and the last layer that can be reported."""
+        return int(self.network.config.num_hidden_layers)
+
     def matrices(self) -> dict[str, int]:
         """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
         return {name: 1 for name, parameter in self.named_parameters() if ".layers." in name and parameter.ndim == 2}
 
     def reporting(self, layers: Sequence[int]) -> "MaskedLM":
         """The same weights, reporting the hidden states of these layers (0 = the embedding)."""
-        depth = self.network.config.num_hidden_layers
-        if not layers or not all(0 <= layer <= depth for layer in layers):
-            raise PairmiError(f"MaskedLM: layers must be one or more of 0..{depth}, got {list(layers)}")
+        if not layers or not all(0 <= layer <= self.depth for layer in layers):
+            raise PairmiError(f"MaskedLM: layers must be one or more of 0..{self.depth}, got {list(layers)}")
         other = copy.copy(self)
         other.layers = tuple(layers)
         return other

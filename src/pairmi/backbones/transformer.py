@@ -85,6 +85,16 @@ class Transformer(nn.Module):
         """The number of positions."""
         return self.config.length
 
+    @property
+    def width(self) -> int:
+        """Of the stream."""
+        return self.config.width
+
+    @property
+    def depth(self) -> int:
+        """The number of blocks, and the last layer that can be reported."""
+        return self.config.depth
+
     def matrices(self) -> dict[str, int]:
         """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
         parts = {"qkv": 3, "mix": 1, "up": 1, "down": 1}

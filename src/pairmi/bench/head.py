@@ -1,4 +1,4 @@
-"""`pairmi bench head`: heads and controls against probed mutual information on grids that no head has seen."""
+"""`pairmi bench head`: heads and controls against probed mutual information on grids or families that no head has seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
 from pairmi.mi.proxies import Attended, Shuffled, Structural
 from pairmi.spec import Model, identify, with_head
-from pairmi.store import Labels, triangle
+from pairmi.store import Labels, grown, triangle
 from pairmi.types import Backbone, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
 
 LEVELS = 10  # bins of the masked fraction
@@ -53,16 +53,17 @@ def contenders(model: Model, heads: Sequence[str]) -> Iterator[tuple[str, Model,
 
 def predicted_by(mi: PairwiseMI, model: Model, labels: Labels, batch: int = 64) -> Float[Tensor, "S T"]:
     """The upper triangles of an estimate in all states."""
-    out = []
-    for index in torch.arange(len(labels)).split(batch):
-        out.append(triangle(mi(model(labels.tokens[index]), model, Streams(0, index))).float())
-    return torch.cat(out)
+    out, longest = torch.zeros_like(labels.mi), labels.tokens.shape[1]
+    for places, some in labels.by_length():
+        for index in torch.arange(len(some)).split(batch):
+            matrices = mi(model(some.tokens[index]), model, Streams(0, places[index]))
+            out[places[index]] = triangle(grown(matrices, longest)).float()
+    return out
 
 
 def groups(labels: Labels) -> dict[str, Bool[Tensor, " S"]]:
     """All states, those of each source, and those of each masked fraction."""
-    length = labels.tokens.shape[1]
-    place = ((labels.masked.double() / length * LEVELS).ceil().long() - 1).clamp_min(0)
+    place = ((labels.masked.double() / labels.lengths * LEVELS).ceil().long() - 1).clamp_min(0)
     found = {"all": torch.ones(len(labels), dtype=torch.bool)}
     found |= {name: torch.tensor([source == name for source in labels.source]) for name in dict.fromkeys(labels.source)}
     found |= {f"masked {n / LEVELS:.1f}-{(n + 1) / LEVELS:.1f}": place == n for n in place.unique().tolist()}
@@ -89,10 +90,8 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
         raise PairmiError(f"bench head: the labels were made by weights {settings['backbone']}, but the model has {identify(model)}")
     if not len(labels):
         raise PairmiError("bench head: no labelled state of a test grid; make more labels")
-    length = labels.tokens.shape[1]
     within = labels.known(model.vocab.size)
     linked = None if model.graph is None else triangle(model.graph[None])[0] > 0
-    assert within.shape[1] == length * (length - 1) // 2
     estimates = {"probe": labels.mi}
     for name, reader, mi, fitted in contenders(model, heads):
         values = predicted_by(mi, reader, labels)

@@ -38,6 +38,12 @@ def rows_records(labels: Labels, settings: Mapping[str, Any]) -> list[dict[str, 
     ]
 
 
+def sample(labels: Labels, count: int) -> Tokens:
+    """States of one length, the most frequent one, from all over the store."""
+    tokens = max((some for _, some in labels.by_length()), key=len).tokens
+    return tokens[torch.arange(0, len(tokens), max(1, len(tokens) // count))][:count]
+
+
 def confirmed(model: Model, tokens: Tokens, probe: Probe) -> dict[str, Any]:
     """The full probe beside the pruned one: by how much they differ, what was certified, and how many entries broke it."""
     prediction = model(tokens)

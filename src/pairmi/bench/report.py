@@ -57,6 +57,14 @@ STYLES = dict(
 )  # fmt: skip
 
 
+def label_passes(axis: Any) -> None:
+    """A logarithmic axis with plain numbers that do not overlap."""
+    low, high = axis.get_xlim()
+    ticks = [tick for tick in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 81, 128) if low <= tick <= high]
+    axis.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
+    axis.set_xticks([], minor=True)
+
+
 def draw_frontiers(panels: Mapping[str, Sequence[Mapping[str, Any]]], cost: str, quality: str, file: Path) -> None:
     """One panel per key: the frontier of every rule, quality against the logarithm of cost."""
     plt = pyplot()
@@ -69,9 +77,7 @@ def draw_frontiers(panels: Mapping[str, Sequence[Mapping[str, Any]]], cost: str,
             color, marker = STYLES.get(rule, ("tab:brown", "."))
             axis.plot([r[cost] for r in best], [r[quality] for r in best], color=color, marker=marker, ms=5, lw=1.3, alpha=0.85, label=rule)
         axis.set(title=title, xlabel=cost, ylabel=quality, xscale="log")
-        ticks = [tick for tick in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 81) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]]
-        axis.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
-        axis.set_xticks([], minor=True)
+        label_passes(axis)
         axis.grid(alpha=0.25)
     for axis in list(axes.flat)[len(panels) :]:
         axis.axis("off")

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Fidelity on test grids, by source and by masked fraction, then the cost beside a pass."""
+    """Fidelity on test grids or families, by source and by masked fraction, then the cost beside a pass on empty canvases."""
     from pairmi.bench import head, head_cost
     from pairmi.spec import with_head
     from pairmi.store import read_store
@@ -73,7 +73,7 @@ def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
     plain = load(options.backbone)
     readers = {name: with_head(plain, name) for name in options.head}
     heads = {name: (reader, reader.head) for name, reader in readers.items() if reader.head is not None}
-    empty = torch.full((256, test.tokens.shape[1]), model.vocab.size)
+    empty = torch.full((256, int(test.lengths.median())), model.vocab.size)
     costs = head_cost.cost_records(heads, empty)
     print(f"\n{report.table(costs, ('head', 'parameters', 'head_mflop', 'flop_share', 'head_ms', 'pass_ms', 'time_share', 'rows'))}")
     if options.figure and options.head:
@@ -91,9 +91,10 @@ def _bench_probe(options: argparse.Namespace) -> list[dict[str, Any]]:
     model, probe = load(options.backbone), Probe(settings["form"], settings["floor"])
     records = probing.rows_records(found, settings)
     print(report.table(records, ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency")))
-    some = found.tokens[torch.arange(0, len(found), max(1, len(found) // (options.limit or 64)))][: options.limit or 64]
+    some = probing.sample(found, options.limit or 64)
     extra = [probing.confirmed(model, some, probe), probing.throughput(model, some, probe)]
-    extra.append(probing.equivariance(model, some, probe, torch.Generator().manual_seed(0)))
+    if model.conflict is not None:
+        extra.append(probing.equivariance(model, some, probe, torch.Generator().manual_seed(0)))
     for record in extra:
         print(f"\n{report.table([record], tuple(record))}")
     return records + extra

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)  # two lanes of work: a core for each
     listening = _listen(options.host, options.port)
-    names = options.backbone or EMBEDDED
+    names = options.backbone or [name for name in EMBEDDED if name != "protein" or find_spec("transformers") is not None]
     models = {name: load(name, head=options.head if name == names[0] else None) for name in names}
     if not is_loopback(options.host):
         print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's processor", file=sys.stderr)

@@ -5,34 +5,44 @@ import argparse
 import torch
 
 from pairmi.commands.engine import chosen_engine, loading_device
-from pairmi.spec import load
+from pairmi.mi.probe import Probe
+from pairmi.spec import Model, load
+from pairmi.tasks.protein.fasta import read_proteins
+from pairmi.tasks.protein.residues import speaks_protein
+from pairmi.training.labels import Effort, make_labels
+from pairmi.training.protein_states import ProteinStates
+from pairmi.training.states import States, SudokuStates
 from pairmi.types import PairmiError
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi labels`."""
-    from pairmi.mi.probe import Probe
-    from pairmi.training.labels import Effort, make_labels
-    from pairmi.training.states import SudokuStates
-
     if options.threads:
         torch.set_num_threads(options.threads)
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
     engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options))
-    if model.conflict is None:
-        raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model; states can be drawn for Sudoku only")
-    probe = Probe(options.form, options.floor, options.batch)
     make_labels(
         model,
-        SudokuStates(),
+        drawn_from(model, options),
         options.out,
         options.states,
         seed=options.seed,
-        probe=probe,
+        probe=Probe(options.form, options.floor, options.batch),
         effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),
         engine=engine,
     )
+
+
+def drawn_from(model: Model, options: argparse.Namespace) -> States:
+    """Where the states of this kind of model come from."""
+    if model.conflict is not None:
+        return SudokuStates()
+    if not speaks_protein(model.vocab):
+        raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model and none of proteins; states can be drawn for these only")
+    if options.data is None:
+        raise PairmiError(f"labels: {options.backbone} is a model of proteins and needs --data FILE, a FASTA file")
+    return ProteinStates(read_proteins(options.data, model.longest))

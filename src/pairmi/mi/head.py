@@ -73,6 +73,10 @@ class LowRankHead(nn.Module):
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
 
+    def begin_at(self, share: float) -> None:
+        """Let a fresh head say about this share of min(H_i, H_j) everywhere: one that begins far above its labels falls to 0 and stays."""
+        self.bias.data.fill_(torch.logit(torch.tensor(share), eps=1e-4))
+
     def about(self) -> dict[str, Any]:
         """Its shape, for the file that it is kept in."""
         return asdict(self.config)

@@ -10,8 +10,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
-from pairmi.counting import joined
+from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.provenance import provenance
@@ -19,9 +20,10 @@ from pairmi.spec import Head, Model, identify
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.losses import LOSSES
+from pairmi.training.lots import Lots
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
-from pairmi.types import PairmiError, Prediction, Tokens
+from pairmi.types import PairmiError
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class DistillConfig:
 def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int) -> Head:
     """A fresh head for a backbone that reports these layers; `sizes` are those of the low-rank head."""
     torch.manual_seed(seed)  # initialisation only; every later draw has its own generator
-    width = cast(Transformer, model.backbone).config.width
+    width = cast(Transformer | MaskedLM, model.backbone).width
     if kind == PairMLPHead.kind:
         return PairMLPHead(PairMLPConfig(len(layers) * width))
     if kind == LowRankHead.kind:
@@ -73,17 +75,16 @@ class Distill:
                 f"train head: the labels were made by weights {settings['backbone']}, but model {model.name!r} has {identify(model)}; "
                 "label again with this backbone, or choose the one that labelled"
             )
-        self.backbone = cast(Transformer, model.backbone).reporting(layers)
+        self.backbone = cast(Transformer | MaskedLM, model.backbone).reporting(layers)
         self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
-        self.mask, self.processes = model.vocab.size, processes or Processes()
+        self.processes = processes or Processes()
         rng, train, held_out = torch.Generator().manual_seed(config.seed), labels.split("train"), labels.split("validation")
         self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
-        self.known = self._predict(self.train.tokens, half=True)
-        self.held_out_prediction = self._predict(self.held_out.tokens)
+        self.lots, self.held_out_lots = Lots(self.backbone, self.train, half=True), Lots(self.backbone, self.held_out)
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -106,29 +107,24 @@ class Distill:
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
-            known, labels = self.known.rows(index[part]), self.train.pick(index[part])
-            predicted = triangle(self.head.estimate(replace(known, hidden=known.hidden.float())))
-            error, weight = LOSSES[self.config.loss](predicted, labels.mi.nan_to_num(0), labels.known(self.mask))
-            error.backward()
-            tally += torch.stack([error.detach(), weight])
+            for known, true in self.lots.among(index[part]):
+                predicted, within = triangle(self.head.estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
+                error, weight = LOSSES[self.config.loss](predicted, true.nan_to_num(0), within)
+                error.backward()
+                tally += torch.stack([error.detach(), weight])
         return self.optimizer.shared_step(step, rate, tally, self.processes)
 
     def evaluate(self) -> dict[str, float]:
         """On validation grids: R^2 over all known pairs, and the mean absolute error in nats."""
+        found = []
         with torch.no_grad():
-            predicted = triangle(self.head.estimate(self.held_out_prediction).clamp_min(0))
-        within = self.held_out.known(self.mask)
-        error, true = (predicted - self.held_out.mi)[within].double(), self.held_out.mi[within].double()
+            for known, mi in self.held_out_lots.among(torch.arange(len(self.held_out))):
+                within = triangle(pairs(known.masked)) & mi.isfinite()
+                found.append(torch.stack([triangle(self.head.estimate(known).clamp_min(0))[within], mi[within]]).double())
+        predicted, true = torch.cat(found, dim=1)
+        error = predicted - true
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
         return {"r2": 1 - float(unexplained), "mae": float(error.abs().mean())}
-
-    def _predict(self, tokens: Tokens, half: bool = False) -> Prediction:
-        pieces = []
-        with torch.no_grad():
-            for piece in tokens.split(64):
-                prediction = self.backbone(piece)
-                pieces.append(replace(prediction, hidden=prediction.hidden.half()) if half else prediction)
-        return joined(pieces)
 
 
 def moved(labels: Labels, rng: torch.Generator) -> Labels:

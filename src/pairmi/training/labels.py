@@ -61,10 +61,8 @@ class Effort:
 
 def describe(model: Model, states: States, probe: Probe, seed: int, shard: int, effort: Effort) -> dict[str, Any]:
     """Everything that labels depend on."""
-    length = model.length
-    assert length is not None
     about = {"format": 2, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
-    about |= {"length": length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about |= {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
     return about | asdict(effort)
 
 
@@ -74,7 +72,7 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | None = None, together: int = 64) -> Labels:
-    """Probe states, many canvases in one batch of rows, so that every call of the backbone is full."""
+    """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
     effort = effort or Effort()
     parts: dict[str, list[torch.Tensor]] = {}
     for some in torch.stack([state.tokens for state in states]).split(together):

@@ -72,11 +72,11 @@ class ProteinCorpus:
         return {f"perplexity_{round(100 * level)}": masked_perplexity(model, some, level) for level in LEVELS}
 
 
-def read_corpus(data: Path, validation: Path | None) -> ProteinCorpus:
+def read_corpus(data: Path, validation: Path | None, longest: int | None = None) -> ProteinCorpus:
     """Training and validation sequences from FASTA files; from one alone, every tenth of its families is put aside for validation."""
-    records = read_proteins(data)
+    records = read_proteins(data, longest)
     if validation is not None:
-        return ProteinCorpus(records, read_proteins(validation))
+        return ProteinCorpus(records, read_proteins(validation, longest))
     held_out = set(sorted({record.cluster for record in records})[::10])
     parts = [[record for record in records if (record.cluster in held_out) == out] for out in (False, True)]
     if not parts[0]:

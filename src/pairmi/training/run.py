@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.mi.head import LowRankHead
 from pairmi.provenance import provenance
 from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
@@ -48,7 +50,7 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     shape = esmc.Shape(options.width, options.depth, options.heads)
     rates = Rates(weight_decay=0.1).scaled(options.peak)
     config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=rates)
-    return Denoise(shape, config, read_corpus(options.data, options.validation), processes=processes)
+    return Denoise(shape, config, read_corpus(options.data, options.validation, shape.longest), processes=processes)
 
 
 def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
@@ -74,16 +76,21 @@ def train_head(options: argparse.Namespace) -> None:
     from pairmi.spec import load
     from pairmi.store import read_store
     from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
+    from pairmi.training.lots import typical_share
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
     model = load(options.backbone)
     found, settings = read_store(options.labels, options.limit)
-    if not isinstance(model.backbone, Transformer):
+    if not isinstance(model.backbone, Transformer | MaskedLM):
         raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
-    layers = options.layers or [model.backbone.config.depth]
+    if options.augment and model.conflict is None:
+        raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
+    layers = options.layers or [model.backbone.depth]
     sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
     head = make_head(options.kind, model, layers, sizes, options.seed)
+    if isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
+        head.begin_at(typical_share(found.split("train")))
     config = DistillConfig(
         options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
     )

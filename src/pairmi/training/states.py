@@ -1,7 +1,7 @@
-"""Sudoku states to learn from: random masks, and what decoders really see when they solve and when they generate."""
+"""States to learn from, and those of Sudoku: random masks, and what decoders really see when they solve and when they generate."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
@@ -48,13 +48,45 @@ class States(Protocol):
         ...
 
     def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
-        """Different states, a function of the arguments alone."""
+        """Different states of one length, a function of the arguments alone."""
         ...
 
 
 def grid_name(grid: Int[Tensor, " L"]) -> str:
     """A name for a complete sequence."""
     return hashlib.sha256(bytes(grid.tolist())).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How trajectories are made: the rules take turns."""
+
+    rules: Sequence[str]
+    each: int  # states from one trajectory, at different random passes
+    shard: int  # whose states they are: decides who begins
+
+
+def visited(model: Model, canvases: Tokens, source: str, sampling: Sampling, ways: Ways, grids: Tokens | None = None) -> list[State]:
+    """From the trajectory of each canvas some states with at least two unknown positions and one known."""
+    states: list[State] = []
+    numbers = torch.arange(len(canvases))
+    for place, spec in enumerate(ways.rules):
+        mine = numbers[(numbers + ways.shard) % len(ways.rules) == place]
+        if not len(mine):
+            continue
+        seen: list[list[Tensor]] = [[] for _ in mine]
+        last = canvases[mine].clone()
+        for step in iter_decode(model, canvases[mine], rule(spec, model), sampling, mine):
+            last[step.rows] = step.tokens
+            for row, tokens, masked in zip(step.rows.tolist(), step.prediction.tokens, step.prediction.masked.sum(1).tolist(), strict=True):
+                if 2 <= masked < canvases.shape[1]:
+                    seen[row].append(tokens.clone())
+        rng = np.random.default_rng((sampling.seed, ways.shard, place))
+        for row, passes in enumerate(seen):
+            grid = grid_name(last[row] if grids is None else grids[mine[row]])
+            picked = sorted(rng.choice(len(passes), min(ways.each, len(passes)), replace=False).tolist()) if passes else []
+            states += [State(passes[n], source, spec, grid) for n in picked]
+    return states
 
 
 @dataclass(frozen=True)
@@ -78,39 +110,16 @@ class SudokuStates:
         first, second, sampling, levels = (int(number) >> 1 for number in numbers)
         runs = round(count * self.solving / self.each)
         puzzles = unique_puzzles(runs, first, self.givens)
-        found = self._visited(model, puzzles.canvases, "solving", Sampling(sampling, greedy=True), shard, puzzles.solutions)
+        ways = Ways(self.rules, self.each, shard)
+        found = visited(model, puzzles.canvases, "solving", Sampling(sampling, greedy=True), ways, puzzles.solutions)
         boards = torch.full((round(count * self.generating / self.each), model.length), EMPTY)
-        found += self._visited(model, boards, "generating", Sampling(sampling), shard, None)
+        found += visited(model, boards, "generating", Sampling(sampling), ways)
         chosen: dict[bytes, State] = {}
         for state in chain(found, uniform_masks(count, second, levels)):
             if len(chosen) == count:
                 break
             chosen.setdefault(bytes(state.tokens.tolist()), state)
         return list(chosen.values())
-
-    def _visited(self, model: Model, canvases: Tokens, source: str, sampling: Sampling, shard: int, grids: Tokens | None) -> list[State]:
-        """From the trajectory of each canvas some states with at least two unknown positions, and of a board not the empty one."""
-        states: list[State] = []
-        numbers = torch.arange(len(canvases))
-        for place, spec in enumerate(self.rules):
-            mine = numbers[(numbers + shard) % len(self.rules) == place]
-            if not len(mine):
-                continue
-            seen: list[list[Tensor]] = [[] for _ in mine]
-            last = canvases[mine].clone()
-            for step in iter_decode(model, canvases[mine], rule(spec, model), sampling, mine):
-                last[step.rows] = step.tokens
-                for row, tokens, masked in zip(
-                    step.rows.tolist(), step.prediction.tokens, step.prediction.masked.sum(1).tolist(), strict=True
-                ):
-                    if 2 <= masked < canvases.shape[1]:
-                        seen[row].append(tokens.clone())
-            rng = np.random.default_rng((sampling.seed, shard, place))
-            for row, passes in enumerate(seen):
-                grid = grid_name(last[row] if grids is None else grids[mine[row]])
-                picked = sorted(rng.choice(len(passes), min(self.each, len(passes)), replace=False).tolist()) if passes else []
-                states += [State(passes[n], source, spec, grid) for n in picked]
-        return states
 
 
 def uniform_masks(count: int, seed: int, levels: int) -> Iterator[State]:

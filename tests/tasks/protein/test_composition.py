@@ -16,6 +16,11 @@ def test_the_unigram_of_equal_residues_is_20() -> None:
     assert unigram_perplexity([RESIDUES + "A" * 20], ["A"]) == pytest.approx(40 / 21)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_residue_that_was_never_seen_is_infinitely_surprising() -> None:
+    assert unigram_perplexity(["AC"], ["ACD"]) == math.inf
+
+
 def test_repeats_are_of_low_complexity_and_varied_stretches_are_not() -> None:
     assert low_complexity("A" * 30) == 1
     assert low_complexity(RESIDUES * 2) == 0

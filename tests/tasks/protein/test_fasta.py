@@ -40,6 +40,14 @@ def test_what_is_no_complete_protein_is_named(tmp_path: Path, text: str, message
         read_proteins(file)
 
 
+def test_what_is_too_long_for_a_model_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "some.fasta"
+    file.write_text(">a\nACD\n>b\nACDEF\n")
+    assert len(read_proteins(file, 5)) == 2
+    with pytest.raises(PairmiError, match=r"some.fasta, record b: 5 residues are too many for this model; at most 4; cut the sequence"):
+        read_proteins(file, 4)
+
+
 def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(PairmiError, match=r"^no file .*gone.fasta$"):
         read_proteins(tmp_path / "gone.fasta")

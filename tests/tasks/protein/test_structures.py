@@ -25,6 +25,8 @@ def test_a_folder_is_read_by_name(tmp_path: Path) -> None:
     for name in ("b", "a"):
         write_structure(tmp_path / f"{name}.pdb", "AC", helix(2))
     assert [structure.name for structure in read_structures(tmp_path)] == ["a", "b"]
+    with pytest.raises(PairmiError, match=r"a.pdb: 2 residues are too many for this model; at most 1; take the file away"):
+        read_structures(tmp_path, 1)
 
 
 def test_what_holds_no_protein_is_named(tmp_path: Path) -> None:

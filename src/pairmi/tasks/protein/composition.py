@@ -17,9 +17,11 @@ def residue_counts(texts: Sequence[str]) -> Int[np.ndarray, " 20"]:
 
 
 def unigram_perplexity(training: Sequence[str], held_out: Sequence[str]) -> float:
-    """What knowing the residues' frequencies and nothing else comes to: exp of the cross-entropy."""
+    """What knowing the residues' frequencies and nothing else comes to: exp of the cross-entropy; infinite if one was never seen."""
     counts, other = residue_counts(training), residue_counts(held_out)
     seen = other > 0
+    if (counts[seen] == 0).any():
+        return float("inf")
     return float(np.exp(-(other[seen] / other.sum()) @ np.log(counts[seen] / counts.sum())))
 
 

@@ -46,9 +46,13 @@ def read_structure(file: Path) -> Structure:
     return Structure(file.stem, "".join(THREE_LETTERS[name] for name in chosen.res_name), chosen.coord.astype(float))
 
 
-def read_structures(folder: Path) -> list[Structure]:
-    """All PDB files of a folder, by name."""
+def read_structures(folder: Path, longest: int | None = None) -> list[Structure]:
+    """All PDB files of a folder, by name; each of at most `longest` residues."""
     files = sorted(folder.glob("*.pdb"))
     if not files:
         raise PairmiError(f"no PDB files in {folder}; expected *.pdb")
-    return [read_structure(file) for file in files]
+    found = [read_structure(file) for file in files]
+    for file, structure in zip(files, found, strict=True):
+        if longest is not None and len(structure.text) > longest:
+            raise PairmiError(f"{file}: {len(structure.text)} residues are too many for this model; at most {longest}; take the file away")
+    return found

@@ -1,0 +1,374 @@
+"""What dependence buys on proteins: the paper's table 2 for our model and for AntiBERTy, the model, its head, contacts. Results go to docs/protein-results.md.
+
+    python experiments/protein_results.py --train FASTA --validation FASTA [--labels DIR] [--pdb DIR] [--proteins N] [--only PART]
+
+Settings are chosen on a validation half of the natural sequences and reported on the test half. Every measurement is kept in --records, so
+that an interrupted run goes on where it stopped; parts may be measured by processes side by side (--only), and a run without --only then
+writes the page. A part without what it needs is left out, and the page says so.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from pairmi.backbones.checkpoint import fingerprint
+from pairmi.bench import contacts, head, head_cost, probing, protein, report
+from pairmi.bench.generation import Maker
+from pairmi.bench.ledger import Ledger
+from pairmi.bench.protein_study import Setup, duels, natural, own, qualities, study
+from pairmi.mi.contexts import Contexts, averaged_mi
+from pairmi.mi.probe import Probe
+from pairmi.provenance import provenance
+from pairmi.spec import Model, identify, load, parameters
+from pairmi.store import Labels, read_store
+from pairmi.tasks.protein.composition import unigram_perplexity
+from pairmi.tasks.protein.fasta import read_proteins
+from pairmi.tasks.protein.lengths import lengths_like
+from pairmi.tasks.protein.novelty import Nearest
+from pairmi.tasks.protein.scores import masked_perplexity
+from pairmi.tasks.protein.structures import read_structures
+
+PAPER = dict(zip(protein.TABLE_2, ((74.8, 0.093), (19.1, 0.185), (9.8, 0.196), (6.2, 0.218), (15.3, 0.136), (10.0, 0.174)), strict=True))
+LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
+DIFFERENCES = ("rule", "against", "passes", "its passes", "more")
+Record = dict[str, Any]
+
+
+def around(record: Record, value: str, low: str, high: str) -> str:
+    """A number with its interval."""
+    return f"{record[value]:.4f} [{record[low]:.4f}, {record[high]:.4f}]"
+
+
+def looks_at_pairs(spec: str) -> bool:
+    return "mi" in parameters(report.family(spec))
+
+
+def thinned(settings: Sequence[str], every: int) -> list[str]:
+    """Table 2, and of each rule's other settings every so-manieth."""
+    grid = [spec for spec in settings if spec not in protein.TABLE_2]
+    rules = dict.fromkeys(map(report.family, grid))
+    return [spec for spec in settings if spec in protein.TABLE_2] + [
+        spec for rule in rules for spec in [s for s in grid if report.family(s) == rule][::every]
+    ]
+
+
+def table_2(maker: Maker, setup: Setup, train: Path | None, options: argparse.Namespace, figure: Path) -> Record:
+    """All settings on the validation half, Table 2 and the best of each rule on the test half. Without a head no rule looks at pairs."""
+    settings = [spec for spec in thinned(protein.all_settings(), options.every) if maker.model.head is not None or not looks_at_pairs(spec)]
+    table = [spec for spec in protein.TABLE_2 if spec in settings]
+    found = study(maker, setup, settings, table, options.passes, options.clusters)
+    nearest = Nearest([record.text for record in read_proteins(train)]) if train is not None else None
+    sets = {setup.kind: setup.others[: len(setup.test)]} | {spec: found.made[spec].texts for spec in ("sequential", *found.best)}
+    protein.draw_protein(found.yard, sets, found.validation, figure)
+    quick = [spec for spec in found.best if found.made[spec].passes <= options.passes + 1]
+    ours, theirs = ([spec for spec in quick if looks_at_pairs(spec) == pairs] for pairs in (True, False))
+    return {
+        "floor": vars(found.yard.floor),
+        "validation": found.validation,
+        "best": found.best,
+        "tested": found.tested,
+        "qualities": qualities(maker, found, setup, nearest, options.scored),
+        "duels": duels(found, ours, theirs),
+        "apart": duels(found, quick, ["sequential"]),
+    }
+
+
+def proteins(model: Model, options: argparse.Namespace) -> Record:
+    texts = [record.text for record in read_proteins(options.validation, model.longest)]
+    setup = natural(texts, options.proteins, str(options.validation))
+    maker = Maker(model, Ledger(options.records / "protein-sequences.jsonl"))
+    return table_2(maker, setup, options.train, options, options.out.parent / "figures" / "protein.png")
+
+
+def antibodies(model: Model, options: argparse.Namespace) -> Record:
+    """AntiBERTy against its own one-by-one samples, and the map of a heavy chain."""
+    antiberty = load(options.antibody, head=options.antibody_head)
+    maker = Maker(antiberty, Ledger(options.records / "antibody-sequences.jsonl"))
+    setup = own(maker, lengths_like(range(108, 126), options.antibodies))
+    figures = options.out.parent / "figures"
+    found = table_2(maker, setup, None, options, figures / "antibody.png")
+    matrix = averaged_mi(
+        load(options.antibody), antiberty.vocab.encode(HEAVY), Contexts(options.blocks, options.deals), Probe()
+    ).matrix.numpy()
+    contacts.draw_regions(HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", figures / "antibody_map.png")
+    return found | {"regions": contacts.region_records(HEAVY, matrix), "weights": identify(antiberty), "head": antiberty.head is not None}
+
+
+def perplexities(model: Model, options: argparse.Namespace) -> Record:
+    """One sequence of each validation family, so that large families do not decide."""
+    train, records = read_proteins(options.train), read_proteins(options.validation, model.longest)
+    one_each = list({record.cluster: record.text for record in reversed(records)}.values())[: options.families]
+    rows = [
+        {"masked": f"{100 * level:g} %", "perplexity": masked_perplexity(model, one_each, level)}
+        for level in tqdm(LEVELS, desc="perplexity")
+    ]
+    return {"families": len(one_each), "rows": rows, "unigram": unigram_perplexity([record.text for record in train], one_each)}
+
+
+def head_part(model: Model, options: argparse.Namespace) -> Record:
+    """R^2 on families that the head did not see, and, with --held-out, on families that the backbone did not see either."""
+    labels, settings = read_store(options.labels)
+    file = options.head or "protein"
+    attentive = load(options.model, attention=True)
+    parts: dict[str, tuple[Labels, Record]] = {"families new to the head": (labels.split("test"), settings)}
+    if options.held_out is not None:
+        parts["families new to the backbone too"] = read_store(options.held_out)
+    scores = [
+        {"states of": name} | record
+        for name, (some, made_by) in parts.items()
+        for record in head.fidelity_records(attentive, some, made_by, [file])
+    ]
+    empty = torch.full((64, int(labels.lengths.median())), model.vocab.size)
+    assert model.head is not None
+    figures = options.out.parent / "figures"
+    head.draw_calibration(
+        head.calibration_curves(load(options.model), parts["families new to the head"][0], [file]), figures / "protein_head.png"
+    )
+    return {
+        "states": len(labels),
+        "made_by": settings,
+        "scores": scores,
+        "costs": head_cost.cost_records({Path(file).stem: (model, model.head)}, empty),
+        "length": empty.shape[1],
+        "rows": probing.rows_records(labels, settings),
+    }
+
+
+def touching(model: Model, options: argparse.Namespace) -> Record:
+    ledger, ways = Ledger(options.records / "structures.jsonl"), Contexts(options.blocks, options.deals)
+    figure, plain, records = options.out.parent / "figures" / "protein_contacts.png", load(options.model), list[Record]()
+    for number, structure in enumerate(tqdm(read_structures(options.pdb, model.longest)[: options.structures], desc="contacts")):
+        settings = {"protein": structure.name, "weights": identify(plain), "blocks": options.blocks, "deals": options.deals}
+
+        def measure(structure: Any = structure, number: int = number) -> Record:
+            scores, rows = contacts.pair_scores(plain, structure.text, ways, Probe())
+            if number == 0:
+                contacts.draw_contacts(structure, scores, figure)
+            return {"records": list(contacts.contact_records(structure, scores, rows))}
+
+        records += ledger.measured(settings, measure)["records"]
+    return {"summary": contacts.summary(records)}
+
+
+PARTS: dict[
+    str, tuple[Callable[[Model, argparse.Namespace], Record], Sequence[str], Sequence[str]]
+] = {  # with what it needs and depends on
+    "perplexity": (perplexities, ("train", "validation"), ("families",)),
+    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored")),
+    "head": (head_part, ("labels",), ("held_out",)),
+    "contacts": (touching, ("pdb",), ("structures", "blocks", "deals")),
+    "antibodies": (antibodies, ("antibodies",), ("antibody", "antibody_head", "every", "passes", "clusters", "scored", "blocks", "deals")),
+}
+
+
+def measured(name: str, model: Model, options: argparse.Namespace) -> Record | None:
+    """A part, from the records if it was finished; None without what it needs. A head that has not come yet makes no figures of heads."""
+    part, needs, depends = PARTS[name]
+    if not all(getattr(options, need) for need in needs) or (name == "head" and model.head is None):
+        return None
+    made_for = {"weights": identify(model), "head": fingerprint(model.head.state_dict()) if isinstance(model.head, torch.nn.Module) else ""}
+    settings = {"part": name, **made_for} | {key: str(getattr(options, key)) for key in (*needs, *depends)}
+    return Ledger(options.records / f"{name}.jsonl").measured(settings, lambda: part(model, options))
+
+
+def comparison(records: list[Record], paper: bool) -> str:
+    rows = []
+    for record in records:
+        theirs = PAPER.get(record["rule"]) if paper else None
+        row = {"rule": record["rule"]} | (
+            {"paper: passes": theirs[0] if theirs else "", "paper: JSD": theirs[1] if theirs else ""} if paper else {}
+        )
+        row |= {"passes": record["passes"], "JSD": around(record, "jsd", "low", "high"), "root": record["root"]}
+        row |= {
+            "more than one by one": around(record, "more", "more_low", "more_high"),
+            "seconds": record["seconds"],
+            "rows": record["rows"],
+        }
+        rows.append(row)
+    return report.table(rows, tuple(rows[0]))
+
+
+def differences(records: list[Record]) -> str:
+    rows = [record | {"its passes": record["its_passes"], "more": around(record, "more", "more_low", "more_high")} for record in records]
+    return report.table(rows, DIFFERENCES)
+
+
+def verdict(found: Record, options: argparse.Namespace) -> str:
+    """What the intervals say, in words."""
+    duels, lines = found["duels"], []
+    worse = [r for r in found["apart"] if r["more_low"] > 0]
+    lines.append(
+        f"Of the {len(found['apart'])} chosen settings of at most {options.passes:g} passes, {len(worse)} are further from the reference than one by one by more than their interval."
+    )
+    for rule in dict.fromkeys(record["rule"] for record in duels):
+        mine = [record for record in duels if record["rule"] == rule]
+        below, above = (sum(test) for test in ([r["more_high"] < 0 for r in mine], [r["more_low"] > 0 for r in mine]))
+        lines.append(
+            f"`{rule}`: nearer than {below} of the {len(mine)} chosen rules that do not look at pairs, further than {above}, not to be told apart from {len(mine) - below - above}."
+        )
+    if duels and not any(r["more_high"] < 0 or r["more_low"] > 0 for r in duels):
+        lines.append("**So many sequences of this model cannot tell the rules that look at pairs from those that do not.**")
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def table_section(found: Record, options: argparse.Namespace, paper: bool, count: int, figure: str) -> str:
+    floor, best = found["floor"], set(found["best"])
+    table = [record for record in found["tested"] if record["rule"] in protein.TABLE_2]
+    chosen = [record for record in found["tested"] if record["rule"] in best]
+    paired = (
+        f"\nThe chosen rules that look at pairs against the chosen ones that do not, within {options.passes:g} passes; `more` is how much further from the reference:\n\n{differences(found['duels'])}\n"
+        if found["duels"]
+        else ""
+    )
+    return f"""{count} sequences against {count}, {options.clusters} clusters, Jensen-Shannon divergence in nats with 95 % bootstrap intervals (`root`: its square root). **Noise floor**, the reference
+against others of its own kind: {floor["value"]:.4f} ({floor["low"]:.4f} to {floor["high"]:.4f}). No rule can be expected below it.
+
+{comparison(table, paper)}
+
+Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all; where a rule has none so quick, its quickest), on the test half:
+
+{comparison(chosen, False)}
+{paired}
+{verdict(found, options)}
+
+The rest: divergence of the residue composition, share of low complexity, distinct sequences, median identity with the nearest training sequence, pseudo-perplexity, residues
+recovered in half-hidden sequences (the last three of {options.scored} sequences).
+
+{report.table(found["qualities"], protein.QUALITY)}
+
+![{figure}](figures/{figure}.png)
+"""
+
+
+def head_section(found: Record) -> str:
+    everything = [record for record in found["scores"] if record["group"] == "all"]
+    groups = [record for record in found["scores"] if record["group"] != "all" and not record["estimate"].endswith("shuffled")]
+    heads = [record for record in groups if record["estimate"] not in ("probe", "constant", "entropy product", "attention")]
+    costs = ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
+    return f"""{found["states"]} labelled states (form {found["made_by"]["form"]}, floor {found["made_by"]["floor"]} nats), split by family: no state of a test family was trained on. The head knows where two
+positions are by their distance alone, so it takes any length. The scale of a control is fitted.
+
+{report.table(everything, ("states of", *(column for column in head.COLUMNS if column != "auroc")))}
+
+{report.table(heads, ("states of", "group", "states", "mean", "r2", "spearman", "mae"))}
+
+![calibration](figures/protein_head.png)
+
+Cost beside a pass, on empty canvases of {found["length"]} residues:
+
+{report.table(found["costs"], costs)}
+
+Rows of the pruned probe against 1 + N|V|:
+
+{report.table(found["rows"], ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency"))}
+"""
+
+
+def page(found: dict[str, Record | None], model: Model, options: argparse.Namespace) -> str:
+    def section(name: str, text: Callable[[Record], str]) -> str:
+        part = found[name]
+        return "Not measured." if part is None else text(part)
+
+    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    perplexity = section(
+        "perplexity",
+        lambda part: (
+            f"""On one sequence of each of {part["families"]} validation families; the residue frequencies alone come to {part["unigram"]:.2f}.
+
+{report.table(part["rows"], ("masked", "perplexity"))}"""
+        ),
+    )
+    table = section("proteins", lambda part: table_section(part, options, True, options.proteins, "protein"))
+    touch = section(
+        "contacts",
+        lambda part: (
+            f"""{report.table(part["summary"], contacts.COLUMNS)}
+
+![contacts](figures/protein_contacts.png)"""
+        ),
+    )
+    antibody = section(
+        "antibodies",
+        lambda part: (
+            f"""Weights {part["weights"]}; sequences of 108-125 residues from nothing, against the model's own one-by-one samples.{"" if part["head"] else " Without a head for it, the rules that look at pairs were left out: probing in every pass is too dear."}
+
+{table_section(part, options, False, options.antibodies, "antibody")}
+The strongest relations between the regions of a heavy chain:
+
+{report.table(part["regions"][:8], ("between", "pairs", "mean_nats"))}
+
+![map](figures/antibody_map.png)"""
+        ),
+    )
+    return f"""# Proteins: what dependence buys
+
+Printed by `python experiments/protein_results.py` ({about}; weights {identify(model)}). Times were taken on a shared machine and are rough.
+
+## The model: perplexity of masked residues
+
+{perplexity}
+
+## The paper's table 2
+
+{table}
+The paper's figures are those of ESM-C 300M against UniRef50, embedded by ESM-C; it does not say whether it reports the divergence or its root. Only the order of the rows can be compared.
+
+## The head
+
+{section("head", head_section)}
+
+## Contacts
+
+{touch}
+
+## AntiBERTy
+
+{antibody}
+"""
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="protein")
+    parser.add_argument("--head", help="default: the embedded one")
+    parser.add_argument("--train", type=Path, help="FASTA file that the model was trained on")
+    parser.add_argument("--validation", type=Path, help="FASTA file of other families")
+    parser.add_argument("--labels", type=Path, help="folder of the labels that the head was trained on")
+    parser.add_argument("--held-out", type=Path, help="folder of labels from the validation file")
+    parser.add_argument("--pdb", type=Path, help="folder of structures")
+    parser.add_argument("--proteins", type=int, default=500, help="to generate by each setting")
+    parser.add_argument("--antibodies", type=int, default=100, help="the same for AntiBERTy; 0 = leave it out")
+    parser.add_argument("--antibody", default="antiberty", help="the model of antibodies")
+    parser.add_argument("--antibody-head", help="a head for it")
+    parser.add_argument("--every", type=int, default=1, help="of each rule's grid take every N-th setting only")
+    parser.add_argument("--passes", type=float, default=16.0, help="the best setting of each rule is chosen up to here")
+    parser.add_argument("--clusters", type=int, default=15)
+    parser.add_argument("--scored", type=int, default=50, help="sequences for pseudo-perplexity, novelty and recovery")
+    parser.add_argument("--families", type=int, default=256, help="for the perplexity")
+    parser.add_argument("--structures", type=int, default=20)
+    parser.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
+    parser.add_argument("--deals", type=int, default=1, help="contacts: how often the blocks are dealt")
+    parser.add_argument("--records", type=Path, default=Path("runs/results-protein"))
+    parser.add_argument("--only", choices=PARTS, help="measure this part and write no page")
+    parser.add_argument("--out", type=Path, default=Path("docs/protein-results.md"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    model = load(options.model, head=options.head)
+    found = {name: measured(name, model, options) for name in ([options.only] if options.only else PARTS)}
+    if options.only is None:
+        text = page(found, model, options)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text)
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

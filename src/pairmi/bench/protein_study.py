@@ -1,0 +1,104 @@
+"""Rules compared on a validation half of a reference; the best of each, and the paper's Table 2, on the test half with another seed."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.transformer import Transformer
+from pairmi.bench.generation import Made, Maker
+from pairmi.bench.protein import TABLE_2, Yardstick, chosen, quality, yardstick
+from pairmi.spec import Model
+from pairmi.tasks.protein.clusters import difference
+from pairmi.tasks.protein.lengths import lengths_like
+from pairmi.tasks.protein.novelty import Nearest
+from pairmi.tasks.protein.scores import embed
+from pairmi.types import PairmiError
+
+OWN = (1000, 1001, 1002)  # seeds of one-by-one samples where there is no reference: validation, test, noise floor
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is generated, and what it is compared with."""
+
+    lengths: Sequence[int]
+    validation: Sequence[str]
+    test: Sequence[str]
+    others: Sequence[str]  # more of the reference's kind, for the noise floor
+    kind: str  # what these are
+
+
+def natural(texts: Sequence[str], count: int, source: str) -> Setup:
+    """Two halves of `count` sequences of a reference; of what is left, up to four times as many say what chance makes."""
+    if len(texts) < 3 * count:
+        raise PairmiError(f"bench protein: {source} holds {len(texts)} sequences; two halves and the noise floor need {3 * count}")
+    mixed = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))]
+    lengths = lengths_like([len(text) for text in texts], count)
+    return Setup(lengths, mixed[:count], mixed[count : 2 * count], mixed[2 * count : 6 * count], "natural")
+
+
+def own(maker: Maker, lengths: Sequence[int]) -> Setup:
+    """The model's own one-by-one samples as the reference: what a rule loses, not how good the model is."""
+    validation, test, others = (maker.generate("sequential", lengths, seed).texts for seed in OWN)
+    return Setup(lengths, validation, test, others, "one by one, again")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came out, and what it was measured with."""
+
+    validation: list[dict[str, Any]]  # a record a setting
+    best: list[str]  # of each rule the setting that validation chose
+    tested: list[dict[str, Any]]
+    made: dict[str, Made]  # for the test
+    yard: Yardstick  # of the test
+
+
+def embedder(model: Model) -> Model:
+    """The model as it reports its last layer, whatever its head reads: the yardstick must not depend on the head."""
+    backbone = model.backbone
+    return replace(model, backbone=backbone.reporting([backbone.depth])) if isinstance(backbone, Transformer | MaskedLM) else model
+
+
+def study(maker: Maker, setup: Setup, settings: Sequence[str], table: Sequence[str] = TABLE_2, passes: float = 16.0, k: int = 15) -> Study:
+    """Compare `settings` on the validation half; report `table` and the best of each rule within `passes` on the test half."""
+    reader = embedder(maker.model)
+    embedded = embed(reader, setup.others)
+    validation, test = (yardstick(reader, half, embedded, k) for half in (setup.validation, setup.test))
+    base = validation.count(maker.generate("sequential", setup.lengths, 0).texts)
+    records = []
+    for spec in tqdm(settings, desc="validation", unit="setting", file=sys.stderr):
+        records.append({"half": "validation"} | validation.judge(spec, maker.generate(spec, setup.lengths, 0), base))
+    best = chosen(records, passes)
+    final = list(dict.fromkeys((*table, *best)))
+    rules = tqdm(dict.fromkeys(("sequential", *final)), desc="test", unit="setting", file=sys.stderr)
+    made = {spec: maker.generate(spec, setup.lengths, 1) for spec in rules}
+    base = test.count(made["sequential"].texts)
+    return Study(records, best, [{"half": "test"} | test.judge(spec, made[spec], base) for spec in final], made, test)
+
+
+def qualities(maker: Maker, found: Study, setup: Setup, nearest: Nearest | None, scored: int) -> list[dict[str, Any]]:
+    """Everything but the divergence, of the reference's own kind and of every set of the test."""
+    records = [{"rule": setup.kind} | quality(maker, setup.others[: len(setup.test)], found.yard, nearest, scored)]
+    for record in tqdm(found.tested, desc="quality", unit="setting", file=sys.stderr):
+        spec = record["rule"]
+        recovered = maker.recover(spec, setup.test[:scored])
+        records.append({"rule": spec, "recovery": recovered} | quality(maker, found.made[spec].texts, found.yard, nearest, scored))
+    return records
+
+
+def duels(found: Study, ours: Sequence[str], theirs: Sequence[str]) -> list[dict[str, Any]]:
+    """How much further each of ours is from the test half than each of theirs, with the interval of the difference."""
+    counts = {spec: found.yard.count(found.made[spec].texts) for spec in dict.fromkeys((*ours, *theirs))}
+    records = []
+    for one in ours:
+        for other in theirs:
+            more = difference(counts[one], counts[other], found.yard.counts)
+            passes = {"passes": found.made[one].passes, "its_passes": found.made[other].passes}
+            records.append({"rule": one, "against": other} | passes | {"more": more.value, "more_low": more.low, "more_high": more.high})
+    return records
