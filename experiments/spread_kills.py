@@ -123,8 +123,8 @@ class Disturbed:
         return True
 
 
-def disturb(folder: Path, units: int, pause: float, kills: int, chance: random.Random) -> int:
-    """Kill, alternately a worker and the driver, until there were enough; then let it finish. Returns how many hit."""
+def disturb(folder: Path, units: int, pause: float, kills: int, chance: random.Random) -> tuple[int, set[int]]:
+    """Kill, alternately a worker and the driver, until there were enough; then let it finish. How many hit, and the orphans of drivers."""
     done, orphans = 0, set[int]()
     while True:
         before = {file: file.stat().st_mtime_ns for file in shards(folder)}
@@ -144,8 +144,7 @@ def disturb(folder: Path, units: int, pause: float, kills: int, chance: random.R
         code = run.process.wait()
         assert all(file.stat().st_mtime_ns == moment for file, moment in before.items()), "a finished unit was made again"
         if code == 0:
-            print(f"the {len(orphans)} orphans of killed drivers were gone {gone(orphans, 300):.0f} s after the end", flush=True)
-            return done
+            return done, orphans
 
 
 def main() -> None:
@@ -154,6 +153,9 @@ def main() -> None:
     parser.add_argument("--units", type=int, help="default: 6 for each kill")
     parser.add_argument("--pause", type=float, default=0.2, help="seconds that a unit takes at least")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--orphans", action=argparse.BooleanOptionalAction, default=True, help="wait until nothing is left of killed drivers"
+    )
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     units = options.units or 6 * options.kills
@@ -162,10 +164,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         killed, whole = Path(scratch, "killed"), Path(scratch, "whole")
-        done = disturb(killed, units, options.pause, options.kills, random.Random(options.seed))
+        done, orphans = disturb(killed, units, options.pause, options.kills, random.Random(options.seed))
         make(whole, units, Local(), 0.0)
         contents = [{file.name: file.read_bytes() for file in shards(folder)} for folder in (killed, whole)]
         states = len(read_store(killed)[0])
+    if options.orphans:
+        print(f"the {len(orphans)} orphans of killed drivers were gone {gone(orphans, 300):.0f} s after the end")
     same = contents[0] == contents[1]
     print(
         f"{done} kills; {len(contents[0])} of {units} units, {states} states; {'the same bytes' if same else 'NOT the same bytes'} as undisturbed"

@@ -2,8 +2,8 @@
 
     python experiments/sudoku_head.py --labels DIR [--head FILE ...]
 
-DIR is what `pairmi labels` filled for the embedded model; the heads beside the embedded one are those to compare it with. Scores are on
-the states of grids that no head was trained on.
+DIR is what `pairmi labels --only test` filled for the embedded model: states of grids that no head was trained on, probed whole. The heads
+beside the embedded one are those to compare it with.
 """
 
 import argparse
@@ -121,7 +121,13 @@ def training_table(heads: list[str]) -> str:
     for file in heads:
         about = load_tensors(Path(file))[1]
         training = {"steps": about["steps"], "batch": about["training"]["batch"], "seconds": round(about["seconds"])}
-        states = {"labelled states": about["labels"]["count"], "moved copies": about["training"]["augment"], "layers": about["layers"]}
+        probed = about["labels"]["positions"] or "all"
+        states = {
+            "labelled states": about["labels"]["count"],
+            "probed positions": probed,
+            "moved copies": about["training"]["augment"],
+            "layers": about["layers"],
+        }
         rows.append({"head": Path(file).stem} | states | training)
     return report.table(rows, tuple(rows[0]))
 
@@ -150,8 +156,8 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     return f"""# The head, measured
 
-Printed by `python experiments/sudoku_head.py` ({about}; backbone {identify(model)}). Labels: {len(labels)} states, MI by pruned probing (form {settings["form"]}, floor
-{settings["floor"]} nats); scores on the {len(test)} states whose grids no head was trained on. R2 and errors are over pairs of open cells, in nats.
+Printed by `python experiments/sudoku_head.py` ({about}; backbone {identify(model)}). MI by pruned probing (form {settings["form"]}, floor
+{settings["floor"]} nats); scores on {len(test)} states of grids that no head was trained on. R2 and errors are over pairs of open cells, in nats.
 
 ## Fidelity
 

@@ -15,7 +15,7 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model, identify
 from pairmi.store import Labels
-from pairmi.training.labels import describe, label
+from pairmi.training.labels import Effort, describe, label
 from pairmi.training.states import State
 
 SHAPE = TransformerConfig(symbols="abcd", length=8, width=16, depth=2, heads=2)
@@ -64,7 +64,7 @@ class RandomStates:
 def labelled(model: Model, count: int, seed: int = 0) -> tuple[Labels, dict[str, Any]]:
     states = RandomStates()
     found = label(model, states.draw(model, seed, 0, count), Probe(floor=0.0))
-    return found, describe(model, states, Probe(floor=0.0), seed, count)
+    return found, describe(model, states, Probe(floor=0.0), seed, count, Effort())
 
 
 def low_rank(seed: int = 0, **changes: Any) -> LowRankHead:

@@ -11,8 +11,8 @@ BENCHMARKS = ("exact", "sudoku-solve", "sudoku-generate", "head-vs-exact", "head
 Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 
 
-def _engine(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_argument_group("where it is done; no result depends on it")
+def _engine(parser: argparse.ArgumentParser, what: str = "where it is done; no result depends on it") -> None:
+    where = parser.add_argument_group(what)
     where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
     where.add_argument("--workers", type=int, help="ray: how many, of one processor each; default: as many as this machine has")
     where.add_argument("--gpus-per-worker", type=float, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
@@ -77,6 +77,7 @@ def _train(command: Adding) -> None:
     parser.add_argument("--out", type=Path, help="write the finished weights here")
     parser.add_argument("--steps", type=int, default=6000, help="optimiser steps")
     parser.add_argument("--decay", type=float, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
+    parser.add_argument("--peak", type=float, default=1.0, help="denoiser: the highest learning rate, as a share of the usual one")
     parser.add_argument("--batch", type=int, default=96, help="sequences a step")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
@@ -115,6 +116,8 @@ def _labels(command: Adding) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the states")
     parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--positions", type=int, default=0, help="probe only so many random positions of each state: for training; 0 = all")
+    parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
     parser.add_argument("--shard", type=int, default=256, help="states in a file; of proteins all have one length")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument(
@@ -161,6 +164,7 @@ def _bench(command: Adding) -> None:
     boards.add_argument("--temperature", type=float, help="draw at this temperature; default: argmax for puzzles, else 1")
     boards.add_argument("--accept", type=float, default=0.999, help="with argmax and --verify: how sure the conditional must be")
     boards.add_argument("--seed", type=int, default=0, help="of the draws")
+    _engine(parser, "where sudoku-solve, sudoku-generate and head-vs-exact are done; no result but the times depends on it")
     proteins = parser.add_argument_group("protein, contacts")
     proteins.add_argument("--reference", type=Path, help="protein: FASTA file to compare with; default: one-by-one samples of the model")
     proteins.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences, for novelty")

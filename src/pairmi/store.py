@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional
 
 from pairmi.backbones.checkpoint import write_whole
+from pairmi.info import pairs
 from pairmi.types import PairMatrix, PairmiError
 
 Split = Literal["train", "validation", "test"]
@@ -29,10 +30,10 @@ class Labels:
     """
 
     tokens: Int[Tensor, "S L"]
-    mi: Float[Tensor, "S T"]  # the upper triangle, row by row
+    mi: Float[Tensor, "S T"]  # the upper triangle, row by row; not a number where neither position was probed
     entropies: Float[Tensor, "S L"]
-    bound: Float[Tensor, " S"]  # the certificate: no entry is further than this from the full probe
-    asymmetry: Float[Tensor, " S"]  # the mean of |I_ij - I_ji| over the masked pairs
+    bound: Float[Tensor, " S"]  # the certificate: no known entry is further than this from the full probe
+    asymmetry: Float[Tensor, " S"]  # the mean of |I_ij - I_ji| over the pairs that were probed from both sides
     inconsistency: Float[Tensor, " S"]  # the mean of KL(mixture of conditionals || marginal)
     rows: Int[Tensor, " S"]  # sequences evaluated, the base pass included
     masked: Int[Tensor, " S"]  # how many positions are unknown
@@ -42,6 +43,10 @@ class Labels:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def known(self, mask: int) -> Bool[Tensor, "S T"]:
+        """The pairs of unknown positions whose mutual information was measured."""
+        return triangle(pairs(self.tokens == mask)) & self.mi.isfinite()
 
     def pick(self, index: Int[Tensor, " N"]) -> "Labels":
         """The same for some of the states."""

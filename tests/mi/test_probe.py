@@ -218,6 +218,21 @@ def test_reported_rows_are_what_the_meter_saw(batch_rows: int, floor: float) -> 
     assert 0 < found.rows[1] < 10 * 4
 
 
+@many(200)
+@given(recipes(), st.sampled_from(FORMS), st.sampled_from((0.0, 0.1)), st.booleans(), st.integers(0, 99))
+def test_what_some_positions_tell_stays_within_its_bound(recipe: Recipe, form: Form, floor: float, coherent: bool, seed: int) -> None:
+    model, tokens = recipe.coherent() if coherent else recipe.incoherent()
+    prediction, probe = model(tokens), Probe(form, floor)
+    sources = torch.rand(tokens.shape, generator=generator(seed)) < 0.5
+    full, whole, some = measured(model, tokens, form), probe.measure(prediction, model), probe.measure(prediction, model, sources)
+    assert ((some.matrix - full.matrix).abs() <= some.bound + 1e-9).all()
+    assert close(some.conditional_entropies[sources], whole.conditional_entropies[sources])
+    unseen = prediction.masked & ~sources
+    assert (some.inconsistency[unseen] == 0).all()
+    assert (some.rows <= whole.rows).all()
+    assert torch.equal(probe.measure(prediction, model, sources | probe.settled(prediction)).rows, some.rows)  # settled ones cost nothing
+
+
 def test_nothing_masked_asks_nothing() -> None:
     listening = Listening(tabular(parity(3)))
     prediction = listening(torch.tensor([[0, 1, 1]]))

@@ -1,9 +1,10 @@
-"""A real Ray on this machine, shared by the tests of this file."""
+"""Units on a real Ray on this machine."""
 
 import io
 import os
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import ray
 
 from heads import RandomStates, tiny
-from jobs import XOR, Drifting, Nowhere, Squares, Touchy, squares, units
+from jobs import XOR, Drifting, Nowhere, Patient, Squares, Touchy, squares, units
 from pairmi.cli import main
 from pairmi.commands.engine import results_alone
 from pairmi.mi.probe import Probe
@@ -22,15 +23,7 @@ from pairmi.spread.units import Engine, Outcome
 from pairmi.training.labels import make_labels
 from pairmi.types import PairmiError
 
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
-        patch.setenv("RAY_worker_niceness", "0")  # on a busy machine Ray's 15 would make the tests slow
-        ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -70,6 +63,21 @@ def test_outcomes_are_in_order_units_are_taken_as_needed_and_what_fails_is_named
     processes = {process for outcome in outcomes for _, process in outcome.value}
     assert len(processes) == 2
     assert os.getpid() not in processes
+
+
+def test_as_they_come_a_long_one_holds_up_no_other(tmp_path: Path) -> None:
+    count = 3 * WINDOW * 2  # more than may wait for the first
+
+    def broken() -> Iterator[Any]:
+        yield from units(count, size=1)
+        raise PairmiError("line 25: no canvas")
+
+    stream = Ray(2).run(Patient(count - 1, tmp_path), broken(), in_order=False)
+    values = [outcome.value for outcome in islice(stream, count)]
+    assert sorted(values) == list(range(count))
+    assert values[0] != 0
+    with pytest.raises(PairmiError, match="line 25: no canvas"):
+        next(stream)
 
 
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost_or_done_twice(tmp_path: Path) -> None:

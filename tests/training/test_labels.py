@@ -22,9 +22,9 @@ from pairmi.cli import main
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model
 from pairmi.spread.units import Incomplete
-from pairmi.store import read_store, square
+from pairmi.store import part_of, read_store, square, triangle
 from pairmi.tasks.sudoku.rules import peers
-from pairmi.training.labels import label, make_labels
+from pairmi.training.labels import Effort, label, make_labels
 from pairmi.training.states import State, SudokuStates
 from pairmi.types import PairmiError, Prediction
 
@@ -129,6 +129,49 @@ def test_pruned_labels_carry_their_certificate() -> None:
     assert 0 < pruned.bound.max() <= 0.2
     assert ((pruned.mi - full.mi).abs().amax(1) <= pruned.bound + 1e-6).all()
     assert (pruned.rows <= full.rows).all()
+
+
+def test_a_few_positions_of_a_state_tell_what_they_share_with_all_others() -> None:
+    states = RandomStates().draw(MODEL, 0, 0, 30)
+    some, full = label(MODEL, states, Probe(floor=0.0), Effort(positions=2)), label(MODEL, states, Probe(floor=0.0))
+    known, whole = some.known(MODEL.vocab.size), full.known(MODEL.vocab.size)
+    open_, probed = full.masked, full.masked.clamp_max(2)
+    assert torch.equal(known.sum(1), probed * (open_ - probed) + probed * (probed - 1) // 2)
+    assert torch.equal(some.rows, 1 + 4 * probed)
+    assert not (known & ~whole).any()
+    assert some.mi[whole & ~known].isnan().all()
+    assert (some.mi[~whole] == 0).all()
+    off = (some.mi - full.mi).abs()
+    assert (torch.where(known, off, 0).amax(1) <= some.bound + 1e-6).all()
+    directed = Probe(floor=0.0).measure(MODEL(full.tokens), MODEL).directed  # one side of it, where the full probe takes the mean of both
+    assert (some.mi[known] <= triangle(torch.maximum(directed, directed.transpose(1, 2)))[known] + 1e-5).all()
+    assert off[known].mean() < 0.5 * full.mi[known].mean()
+    assert (some.bound[open_ <= 2] == 0).all()  # all probed
+    assert (some.bound[open_ > 2] > 0).all()
+
+
+def test_which_positions_are_probed_depends_on_the_canvas_alone() -> None:
+    states = RandomStates().draw(MODEL, 0, 0, 12)
+    together, alone = (label(MODEL, states, Probe(floor=0.05), Effort(positions=2), together=n) for n in (12, 1))
+    assert torch.equal(together.mi.isnan(), alone.mi.isnan())
+    assert len({tuple(row) for row in together.mi.isnan().tolist()}) > 5
+
+
+def test_only_the_grids_of_one_part_are_labelled(tmp_path: Path) -> None:
+    make(tmp_path, shard=48, effort=Effort(part="test"))
+    labels, settings = read_store(tmp_path)
+    assert 0 < len(labels) < 20
+    assert {part_of(grid) for grid in labels.grid} == {"test"}
+    assert (settings["part"], settings["positions"]) == ("test", 0)
+    with pytest.raises(PairmiError, match=r"other weights or settings \(different: part\)"):
+        make(tmp_path, shard=48)
+
+
+def test_impossible_efforts_are_refused() -> None:
+    with pytest.raises(PairmiError, match=r"labels: expected positions >= 0 \(0 = all\), got -1"):
+        Effort(-1)
+    with pytest.raises(PairmiError, match="labels: none of 1 states is of a test grid; put more into a shard"):
+        Effort(part="test").wanted([State(torch.zeros(8, dtype=torch.long), "uniform", "", "f" * 16)])
 
 
 class Touchy(Transformer):

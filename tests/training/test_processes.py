@@ -3,22 +3,26 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
-from pairmi.backbones.checkpoint import load_tensors
+from heads import labelled, tiny
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.store import shard_file, write_shard
 from pairmi.training.loop import read_log
 from pairmi.training.processes import Processes, together
 
 TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "48", "--grids", "20", "--threads", "1"]
 
 
-def train(run: Path, processes: int, steps: int = 6) -> list[float]:
+def train(run: Path, processes: int, steps: int = 6, what: Sequence[str] = ("denoiser", *TINY)) -> list[float]:
     """The losses that a run logged; every process prints nothing but its bar."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
-    arguments = ["pairmi.training", "denoiser", "--run", str(run), *TINY, "--steps", str(steps)]
+    arguments = ["pairmi.training", *what, "--run", str(run), "--steps", str(steps)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-2000:]
     return [record["loss"] for record in read_log(run / "log.jsonl")]
@@ -53,3 +57,17 @@ def test_any_number_of_processes_learns_the_same(tmp_path: Path) -> None:
     train(tmp_path / "changed", 2, steps=3)
     assert train(tmp_path / "changed", 1)[-1] == pytest.approx(losses[1][-1], rel=1e-5)
     assert len(load_tensors(tmp_path / "changed" / "checkpoint.safetensors")[1]["rates"]) == 6
+
+
+def test_any_number_of_processes_learns_the_same_head(tmp_path: Path) -> None:
+    model, backbone = tiny(), tmp_path / "backbone.safetensors"
+    save_tensors(backbone, model.backbone.state_dict(), {"shape": asdict(model.backbone.config)})
+    labels, settings = labelled(model, 60)
+    write_shard(shard_file(tmp_path / "labels", 0), labels, {"settings": settings, "provenance": {}})
+    sizes = ["--batch", "12", "--inner", "8", "--forms", "2", "--rank", "4", "--mixer", "4", "--threads", "1"]
+    what = ["head", "--backbone", str(backbone), "--labels", str(tmp_path / "labels"), *sizes]
+    losses = {count: train(tmp_path / str(count), count, what=what) for count in (1, 2, 4)}
+    assert losses[2] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[4] == pytest.approx(losses[1], rel=1e-5)
+    train(tmp_path / "changed", 4, steps=3, what=what)
+    assert train(tmp_path / "changed", 2, what=what)[-1] == pytest.approx(losses[1][-1], rel=1e-5)

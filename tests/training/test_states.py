@@ -6,7 +6,7 @@ from pairmi.tasks.sudoku.rules import peers
 from pairmi.training.states import States, SudokuStates, grid_name, uniform_masks
 
 MODEL = Model(sudoku().backbone, graph=peers())
-FEW = SudokuStates(rules=("top-k:k=20", "mi-bound:mi=structural,budget=3"))
+FEW = SudokuStates(each=2, rules=("top-k:k=20", "mi-bound:mi=structural,budget=3"))
 
 
 def test_states_are_a_function_of_seed_and_shard() -> None:

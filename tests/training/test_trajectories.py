@@ -25,8 +25,8 @@ class FromNothing:
 BITS = FromNothing(torch.tensor([[0, 0, 0, 1], [0, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]]))
 
 
-def test_the_surest_are_shown_as_they_truly_are() -> None:
-    one = Trajectories(50, BITS, 2, rng(), most=2, sure=2.0)
+def test_some_of_what_is_sure_is_shown_as_it_truly_is() -> None:
+    one = Trajectories(50, BITS, 2, rng(), sure=0.75)
     assert isinstance(BITS, Starts)
     assert (one.noisy == 2).all()
     confidence = torch.tensor([0.9, 0.3, 0.8, 0.1]).expand(50, -1)
@@ -36,20 +36,30 @@ def test_the_surest_are_shown_as_they_truly_are() -> None:
     assert {tuple(row) for row in shown.tolist()} == {(True, False, False, False), (True, False, True, False)}
 
 
+def test_where_nothing_is_sure_it_lingers_or_shows_the_surest() -> None:
+    one = Trajectories(400, BITS, 2, rng(), sure=0.98, linger=0.75)
+    confidence = torch.tensor([0.9, 0.3, 0.8, 0.1]).expand(400, -1)
+    one.follow(confidence, rng(1))
+    shown = one.noisy != 2
+    assert {tuple(row) for row in shown.tolist()} == {(False, False, False, False), (True, False, False, False)}
+    assert abs(float(shown[:, 0].double().mean()) - 0.25) < 0.08
+
+
 def test_what_is_sure_to_the_end_starts_anew() -> None:
-    one = Trajectories(30, BITS, 2, rng(), most=1, sure=0.5)
+    one = Trajectories(30, BITS, 2, rng(), sure=0.5)
     clean = one.clean.clone()
     confidence = torch.full((30, 4), 0.9)
     confidence[:10, 3] = 0.1  # these have something unsure left
     one.follow(confidence, rng(1))
     assert torch.equal(one.clean[:10], clean[:10])
-    assert ((one.noisy[:10] != 2).sum(1) == 1).all()
+    assert (one.noisy[:10, 3] == 2).all()
+    assert (one.noisy[:10, :3] != 2).any(1).all()
     assert (one.noisy[10:] == 2).all()
     assert not torch.equal(one.clean[10:], clean[10:])
 
 
 def test_restoring_the_tensors_restores_the_pool() -> None:
-    first, second = Trajectories(20, BITS, 2, rng(), most=1), Trajectories(20, BITS, 2, rng(5), most=1)
+    first, second = Trajectories(20, BITS, 2, rng()), Trajectories(20, BITS, 2, rng(5))
     first.follow(torch.rand(20, 4, generator=rng(2)), rng(3))
     for name, tensor in second.tensors().items():
         tensor.copy_(first.tensors()[name])
@@ -63,7 +73,7 @@ def test_restoring_the_tensors_restores_the_pool() -> None:
 def test_the_conditionals_at_visited_states_are_those_of_the_data() -> None:
     """Frequencies of the hidden symbols at every canvas that is met, against the exact conditionals of the table."""
     table, symbols = BITS.table, 2
-    one, seen = Trajectories(4000, BITS, symbols, rng(), most=2, sure=2.0), {}
+    one, seen = Trajectories(4000, BITS, symbols, rng(), sure=0.7), {}
     for step in range(12):
         noisy, clean = one.batch(rng(step))
         for canvas, truth in zip(noisy.tolist(), clean.tolist(), strict=True):

@@ -1,6 +1,6 @@
 """Rules on the same boards: a grid of settings measured, each set beside one-by-one decoding and beside the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,12 @@ from numpy import ndarray
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.measuring import Measuring, recorded
 from pairmi.bench.stats import Interval, Swept, area, cost_ratio, paired_difference
 from pairmi.decoding import Sampling
 from pairmi.spec import Model
+from pairmi.spread.local import Local
+from pairmi.spread.units import Engine, Failure
 from pairmi.types import PairmiError
 
 Record = Mapping[str, Any]
@@ -29,13 +32,13 @@ def sweep(
     ledger: Ledger,
     batch: int = 128,
     verify: Sequence[bool] = (False,),
+    engine: Engine | None = None,
+    report: Callable[[Failure], object] = print,
 ) -> Iterator[dict[str, Any]]:
-    """Measure every rule, plain or verified; what the ledger holds is not measured again."""
-    for spec in specs:
-        for way in verify:
-            how = replace(sampling, verify=way)
-            settings = sudoku.settings_of(model, boards, spec, how, batch)
-            yield ledger.measured(settings, lambda: sudoku.measure(model, boards, spec, how, batch))  # noqa: B023 (called at once)
+    """Measure every rule, plain or verified, here or by another engine; what the ledger holds is not measured again."""
+    ways = [(spec, replace(sampling, verify=way)) for spec in specs for way in verify]
+    grid = [sudoku.settings_of(model, boards, spec, how, batch) for spec, how in ways]
+    return recorded(Measuring(model, boards), grid, ledger, engine or Local(), report)
 
 
 def each(record: Record, what: str) -> Float[ndarray, " N"]:
@@ -57,11 +60,15 @@ def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[s
     return rows
 
 
+def is_reference(record: Record) -> bool:
+    """Whether this is one-by-one decoding, surest first, which all others are held against."""
+    return bool(record["settings"]["rule"] == REFERENCE and not record["settings"]["sampling"]["verify"])
+
+
 def reference_among(records: Sequence[Record]) -> Record:
-    """One-by-one decoding, surest first, which all others are held against."""
-    for record in records:
-        if record["settings"]["rule"] == REFERENCE and not record["settings"]["sampling"]["verify"]:
-            return record
+    """The record that is the reference."""
+    for record in filter(is_reference, records):
+        return record
     raise PairmiError(f"frontiers: '{REFERENCE}' is not among the rules; it is what the others are compared with")
 
 

@@ -90,7 +90,7 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
         raise PairmiError(f"bench head: the labels were made by weights {settings['backbone']}, but the model has {identify(model)}")
     if not len(labels):
         raise PairmiError("bench head: no labelled state of a test grid; make more labels")
-    within = triangle(pairs(labels.tokens == model.vocab.size))
+    within = labels.known(model.vocab.size)
     linked = None if model.graph is None else triangle(model.graph[None])[0] > 0
     estimates = {"probe": labels.mi}
     for name, reader, mi, fitted in contenders(model, heads):
@@ -106,7 +106,7 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
 
 def by_relation(labels: Labels, relations: Mapping[str, Float[Tensor, "L L"]], mask: int) -> list[dict[str, Any]]:
     """The mean mutual information of masked pairs in each relation."""
-    within = triangle(pairs(labels.tokens == mask))
+    within = labels.known(mask)
     records = []
     for name, graph in relations.items():
         some = within & (triangle(graph[None])[0] > 0)
@@ -132,7 +132,7 @@ def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
 
 def calibration_curves(model: Model, labels: Labels, heads: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """For each head the mean truth against the mean prediction."""
-    within, curves = triangle(pairs(labels.tokens == model.vocab.size)), {}
+    within, curves = labels.known(model.vocab.size), {}
     for file in heads:
         guided = with_head(model, file)
         values = predicted_by(cast(PairwiseMI, guided.head), guided, labels)

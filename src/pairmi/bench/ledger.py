@@ -24,18 +24,24 @@ class Ledger:
                 raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it")
             self.found[self._name(record["settings"])] = record
 
+    def find(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The measurement under these settings, if there is one."""
+        return self.found.get(self._name(settings))
+
+    def add(self, settings: Mapping[str, Any], measurement: Mapping[str, Any]) -> dict[str, Any]:
+        """Write a measurement at once, with commit, versions and machine."""
+        record = {"settings": dict(settings), **measurement, "provenance": provenance()}
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            whole = not self.file.is_file() or self.file.read_bytes()[-1:] in (b"", b"\n")
+            with self.file.open("a") as out:
+                out.write(("" if whole else "\n") + json.dumps(record) + "\n")
+        self.found[self._name(settings)] = record
+        return record
+
     def measured(self, settings: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """The measurement under these settings: from the file, or made now and written at once, with commit, versions and machine."""
-        name = self._name(settings)
-        if name not in self.found:
-            record = {"settings": dict(settings), **measure(), "provenance": provenance()}
-            if self.file is not None:
-                self.file.parent.mkdir(parents=True, exist_ok=True)
-                whole = not self.file.is_file() or self.file.read_bytes()[-1:] in (b"", b"\n")
-                with self.file.open("a") as out:
-                    out.write(("" if whole else "\n") + json.dumps(record) + "\n")
-            self.found[name] = record
-        return self.found[name]
+        """The measurement under these settings: from the file, or made now."""
+        return self.find(settings) or self.add(settings, measure())
 
     @staticmethod
     def _name(settings: Mapping[str, Any]) -> str:

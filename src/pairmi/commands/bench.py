@@ -10,10 +10,14 @@ from tqdm import tqdm
 
 from pairmi.bench import report
 from pairmi.commands import frontiers
+from pairmi.commands.engine import chosen_engine
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import load
+from pairmi.spread.local import Local
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import PairmiError
+
+BOARDS = ("sudoku-solve", "sudoku-generate", "head-vs-exact")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -21,11 +25,14 @@ def run(options: argparse.Namespace) -> None:
     from pairmi.bench import speed, worlds
     from pairmi.bench.grid import all_settings
 
+    engine, incomplete = chosen_engine(options), None
+    if options.name not in BOARDS and not isinstance(engine, Local):
+        raise PairmiError(f"bench {options.name}: is done in this process; --engine ray is for {', '.join(BOARDS)}")
     if options.name == "speed":
         records = list(tqdm(speed.selection_times(options.limit or 256), total=len(CATALOGUE), desc="speed", file=sys.stderr))
         print(report.table(records, ("rule", "selection_ms", "pass_ms", "share")))
-    elif options.name in ("sudoku-solve", "sudoku-generate", "head-vs-exact"):
-        records = frontiers.run(options)
+    elif options.name in BOARDS:
+        records, incomplete = frontiers.run(options, engine)
     elif options.name in ("head", "probe"):
         if options.labels is None:
             raise PairmiError(f"bench {options.name}: --labels DIR is missing; make labels with 'pairmi labels'")
@@ -48,6 +55,8 @@ def run(options: argparse.Namespace) -> None:
             report.draw_frontiers(panels, "passes", "agreement", options.figure)
     if options.json:
         options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
+    if incomplete is not None:
+        raise incomplete
 
 
 def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:

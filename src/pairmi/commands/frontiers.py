@@ -12,8 +12,10 @@ from pairmi.bench import frontiers, report
 from pairmi.bench.boards import make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
+from pairmi.commands.engine import loading_device, results_alone
 from pairmi.decoding import Sampling
-from pairmi.spec import Model, load
+from pairmi.spec import load, rule
+from pairmi.spread.units import Engine, Failure, Incomplete
 
 ESTIMATES = ("probe", "head", "shuffled", "structural", "attention")
 
@@ -39,25 +41,40 @@ def contest(name: str) -> Contest:
     return Contest("puzzles", True, ("sequential", *specs), 64)
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Measure, print the table and the comparisons, draw the frontiers."""
+def run(options: argparse.Namespace, engine: Engine) -> tuple[list[dict[str, Any]], Incomplete | None]:
+    """Measure, print the table and the comparisons, draw the frontiers; what could not be measured is left to the caller to raise."""
     what = contest(options.name)
     specs = list(dict.fromkeys(("sequential", *(options.rules or what.rules))))
     boards = make_boards(options.boards or what.kind, options.limit or what.count, options.split)
     greedy = what.greedy if options.temperature is None else False
     seed = options.seed if options.split == "test" else options.seed + 1  # empty boards of the splits differ by their draws
     sampling = Sampling(seed=seed, temperature=options.temperature or 1.0, greedy=greedy, accept=options.accept)
-    model = load(options.backbone, head=options.head[0] if options.head else None, attention=any("attention" in spec for spec in specs))
+    attention, head = any("attention" in spec for spec in specs), options.head[0] if options.head else None
+    model = load(options.backbone, head=head, attention=attention, device=loading_device(options))
+    for spec in specs:
+        rule(spec, model)  # refuse what cannot be before anything starts
     ways = (False, True) if options.verify else (False,)
-    measuring = frontiers.sweep(model, boards, specs, sampling, Ledger(options.records), options.batch, ways)
-    records = list(tqdm(measuring, total=len(specs) * len(ways), desc=options.name, file=sys.stderr))
-    show(model, records)
+    measuring = frontiers.sweep(model, boards, specs, sampling, Ledger(options.records), options.batch, ways, engine, _report)
+    records: list[dict[str, Any]] = []
+    incomplete = None
+    with results_alone():
+        try:
+            for record in tqdm(measuring, total=len(specs) * len(ways), desc=options.name, file=sys.stderr):
+                records.append(record)
+        except Incomplete as error:
+            incomplete = error
+    if any(map(frontiers.is_reference, records)):  # else it is what failed, and there is nothing to compare with
+        show(records)
     if options.figure:
         report.draw_frontiers(frontiers.panels(records), "passes", "quality", options.figure)
-    return records
+    return records, incomplete
 
 
-def show(model: Model, records: list[dict[str, Any]]) -> None:
+def _report(failure: Failure) -> None:
+    tqdm.write(f"pairmi bench: failed {failure}", file=sys.stderr)
+
+
+def show(records: list[dict[str, Any]]) -> None:
     """For people: every setting, then of each rule the fewest passes at which nothing is lost, then the areas."""
     reference = frontiers.reference_among(records)
     print(report.table(frontiers.rows_for_people(records, reference), frontiers.COLUMNS))

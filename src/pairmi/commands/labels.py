@@ -9,7 +9,7 @@ from pairmi.mi.probe import Probe
 from pairmi.spec import Model, load
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
-from pairmi.training.labels import make_labels
+from pairmi.training.labels import Effort, make_labels
 from pairmi.training.protein_states import ProteinStates
 from pairmi.training.states import States, SudokuStates
 from pairmi.types import PairmiError
@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> None:
         options.states,
         seed=options.seed,
         probe=Probe(options.form, options.floor, options.batch),
+        effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),
         engine=engine,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pairmi.info import entropy, pairs
@@ -59,10 +59,10 @@ class Probe:
         """The symmetrised matrix, not below 0."""
         return self.measure(prediction, backbone).matrix.clamp_min(0)
 
-    def measure(self, prediction: Prediction, backbone: Backbone) -> Probed:
-        """Probe every masked position of every canvas."""
+    def measure(self, prediction: Prediction, backbone: Backbone, sources: Bool[Tensor, "B L"] | None = None) -> Probed:
+        """Probe every masked position of every canvas, or only `sources`; the bound tells what is then not known of a pair."""
         masked, log_probs = prediction.masked, prediction.log_probs.double()
-        probed, slack = self._plan(prediction)
+        probed, slack = self._plan(prediction, sources)
         size, shape = log_probs.shape[-1], (*masked.shape, masked.shape[1])
         kept, mean_entropy, kl_to_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
         mixture_entropy, inconsistency = torch.zeros_like(kept), torch.zeros_like(kept)
@@ -106,7 +106,11 @@ class Probe:
         """How many probing rows `measure` will spend on each canvas."""
         return self._plan(prediction)[0].sum((1, 2))
 
-    def _plan(self, prediction: Prediction) -> tuple[Tensor, PerPosition]:
+    def settled(self, prediction: Prediction) -> Bool[Tensor, "B L"]:
+        """The masked positions that are not probed, because all of their symbols together can change an entry by no more than the floor."""
+        return prediction.masked & ~self._plan(prediction)[0].any(-1)
+
+    def _plan(self, prediction: Prediction, sources: Bool[Tensor, "B L"] | None = None) -> tuple[Tensor, PerPosition]:
         """Which symbols of which positions to probe [B, L, V], and what leaving the others out can change [B, L]."""
         log_probs = prediction.log_probs.double()
         ranked, symbols = log_probs.exp().sort(dim=-1)  # the least likely first
@@ -120,6 +124,8 @@ class Probe:
         else:
             slack = tail * math.log(log_probs.shape[-1])
         skippable = (slack <= self.floor) | (ranked == 0)
+        if sources is not None:
+            skippable |= ~sources[:, :, None]
         skip_sorted = skippable.long().cumprod(-1).bool()
         left = torch.where(skip_sorted, slack, 0).amax(-1).nan_to_num(0)
         probed = torch.zeros_like(skip_sorted).scatter(-1, symbols, ~skip_sorted)

@@ -10,6 +10,6 @@ from pairmi.spread.units import Job, Outcome, Unit, Worker
 class Local:
     """The engine that needs nothing."""
 
-    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[Outcome]:
-        """One unit at a time, each when its outcome is asked for."""
+    def run(self, job: Job, units: Iterable[Unit], in_order: bool = True) -> Iterator[Outcome]:
+        """One unit at a time, each when its outcome is asked for: they come in order."""
         return map(Worker(job).work, units)

@@ -1,8 +1,8 @@
-"""Units on Ray: actors that hold the job, a bounded number of units under way, outcomes in order."""
+"""Units on Ray: actors that hold the job, a bounded number of units under way, outcomes in order or as they come."""
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -50,14 +50,17 @@ class Ray:
         if self.workers < 1 or self.gpus_per_worker < 0:
             raise PairmiError(f"{self}: expected at least one worker and no less than 0 GPUs for each")
 
-    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[Outcome]:
-        """Outcomes in the order of the units; no more than `WINDOW` of them for each worker are in memory."""
+    def run(self, job: Job, units: Iterable[Unit], in_order: bool = True) -> Iterator[Outcome]:
+        """Outcomes in the order of the units, or, so that a long one holds up no other, as they come.
+
+        No more than `WINDOW` of them for each worker are in memory.
+        """
         with _cluster(self.workers) as ray:
             resources = {"num_cpus": 1, "num_gpus": self.gpus_per_worker, "max_restarts": -1, "max_task_retries": RETRIES}
             start = ray.remote(**resources)(RayWorker)
             actors = [start.remote("cuda" if self.gpus_per_worker else None) for _ in range(self.workers)]
             try:
-                yield from _in_order(ray, actors, [ray.put(job)], units)
+                yield from _outcomes(ray, actors, [ray.put(job)], units, in_order)
             finally:
                 for actor in actors:
                     ray.kill(actor)
@@ -84,8 +87,8 @@ def _cluster(workers: int) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _in_order(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit]) -> Iterator[Outcome]:
-    """Give a unit to each actor that has none, as long as there is room, and hand the outcomes on in order.
+def _outcomes(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit], in_order: bool) -> Iterator[Outcome]:
+    """Give a unit to each actor that has none, as long as there is room, and hand the outcomes on.
 
     An actor has one unit at a time: a unit that kills its worker costs no other one an attempt.
     """
@@ -104,10 +107,22 @@ def _in_order(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Ite
                 waiting.append((unit, task))
             elif unit is not None:
                 waiting.append((unit, None))
-        elif waiting and waiting[0][1] not in running:
-            yield _outcome(ray, *waiting.popleft())
+        elif (place := _finished(waiting, running, in_order)) is not None:
+            unit, task = waiting[place]
+            del waiting[place]
+            yield _outcome(ray, unit, task)
         else:
             idle.extend(running.pop(task) for task in ray.wait(list(running), fetch_local=False)[0])
+
+
+def _finished(waiting: Iterable[tuple[Unit | PairmiError, Any]], running: Mapping[Any, Any], in_order: bool) -> int | None:
+    """The place of an outcome that can be handed on; an error in the units waits for all before it."""
+    for place, (unit, task) in enumerate(waiting):
+        if task not in running and (place == 0 or isinstance(unit, Unit)):
+            return place
+        if in_order:
+            break
+    return None
 
 
 def _with_error(units: Iterable[Unit]) -> Iterator[Unit | PairmiError]:

@@ -85,8 +85,8 @@ class Job(Protocol):
 class Engine(Protocol):
     """Where units are done."""
 
-    def run(self, job: Job, units: Iterable[Unit]) -> Iterator[Outcome]:
-        """The outcomes in the order of the units, which are taken as needed: memory does not grow with their number."""
+    def run(self, job: Job, units: Iterable[Unit], in_order: bool = True) -> Iterator[Outcome]:
+        """The outcomes, in the order of the units or as they come; units are taken as needed: memory does not grow with their number."""
         ...
 
 

@@ -108,18 +108,18 @@ class Distill:
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
             for known, true in self.lots.among(index[part]):
-                predicted = triangle(self.head.estimate(known))
-                error, weight = LOSSES[self.config.loss](predicted, true, triangle(pairs(known.masked)))
+                predicted, within = triangle(self.head.estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
+                error, weight = LOSSES[self.config.loss](predicted, true.nan_to_num(0), within)
                 error.backward()
                 tally += torch.stack([error.detach(), weight])
         return self.optimizer.shared_step(step, rate, tally, self.processes)
 
     def evaluate(self) -> dict[str, float]:
-        """On validation grids: R^2 over all masked pairs, and the mean absolute error in nats."""
+        """On validation grids: R^2 over all known pairs, and the mean absolute error in nats."""
         found = []
         with torch.no_grad():
             for known, mi in self.held_out_lots.among(torch.arange(len(self.held_out))):
-                within = triangle(pairs(known.masked))
+                within = triangle(pairs(known.masked)) & mi.isfinite()
                 found.append(torch.stack([triangle(self.head.estimate(known).clamp_min(0))[within], mi[within]]).double())
         predicted, true = torch.cat(found, dim=1)
         error = predicted - true

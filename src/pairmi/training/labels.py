@@ -2,29 +2,68 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 from tqdm import tqdm
 
 from pairmi.counting import Counting
+from pairmi.info import pairs
 from pairmi.mi.probe import Probe
 from pairmi.provenance import provenance
 from pairmi.spec import Model, identify
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, by_halves, settled, task_name
-from pairmi.store import Labels, check, shard_file, triangle, write_shard
-from pairmi.training.states import State, States
-from pairmi.types import PairmiError
+from pairmi.store import Labels, Split, check, part_of, shard_file, triangle, write_shard
+from pairmi.training.states import State, States, grid_name
+from pairmi.types import PairMatrix, PairmiError, Prediction
 
 
-def describe(model: Model, states: States, probe: Probe, seed: int, shard: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Effort:
+    """What is labelled, and how much of it.
+
+    All pairs of one state depend on each other, those of different states do not: a learner gains most from few probed
+    positions in each of many states. What is tested on is probed whole.
+    """
+
+    positions: int = 0  # probed of each state, drawn at random from those that pruning would probe; 0 = all of these
+    part: Split | None = None  # only the states of these grids; None = all
+
+    def __post_init__(self) -> None:
+        if self.positions < 0:
+            raise PairmiError(f"labels: expected positions >= 0 (0 = all), got {self.positions}")
+
+    def wanted(self, states: Sequence[State]) -> list[State]:
+        """Those of the wanted grids."""
+        found = [state for state in states if self.part in (None, part_of(state.grid))]
+        if not found:
+            raise PairmiError(f"labels: none of {len(states)} states is of a {self.part} grid; put more into a shard")
+        return found
+
+    def sources(self, prediction: Prediction, settled: Bool[Tensor, "B L"]) -> Bool[Tensor, "B L"] | None:
+        """Where to probe; of each canvas a function of its tokens alone."""
+        if not self.positions:
+            return None
+        chosen = torch.zeros_like(settled)
+        for row, tokens in enumerate(prediction.tokens):
+            where = torch.nonzero(prediction.masked[row] & ~settled[row])[:, 0]
+            order = np.random.default_rng(int(grid_name(tokens), 16)).permutation(len(where))
+            chosen[row, where[order[: self.positions]]] = True
+        return chosen
+
+
+def describe(model: Model, states: States, probe: Probe, seed: int, shard: int, effort: Effort) -> dict[str, Any]:
     """Everything that labels depend on."""
-    about = {"format": 1, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
-    return about | {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about = {"format": 2, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
+    about |= {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    return about | asdict(effort)
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
@@ -32,24 +71,28 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in about.items()}
 
 
-def label(model: Model, states: Sequence[State], probe: Probe, together: int = 64) -> Labels:
+def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | None = None, together: int = 64) -> Labels:
     """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
+    effort = effort or Effort()
     parts: dict[str, list[torch.Tensor]] = {}
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
             prediction = backbone(some)
-            found = probe.measure(prediction, backbone)
-        masked = prediction.masked.sum(1)
-        pairs = (masked * (masked - 1)).clamp_min(1)
+            settled = probe.settled(prediction)
+            sources = effort.sources(prediction, settled)
+            found = probe.measure(prediction, backbone, sources)
+        seen = prediction.masked if sources is None else sources | settled
+        one, both = (seen[:, :, None] | seen[:, None, :], seen[:, :, None] & seen[:, None, :])  # sides from which a pair is known
+        within, both = pairs(prediction.masked), both & pairs(prediction.masked)
         values = {
-            "mi": triangle(found.matrix.clamp_min(0)).float(),
+            "mi": triangle(torch.where(one | ~within, found.matrix.clamp_min(0), torch.nan)).float(),
             "entropies": found.entropies.float(),
-            "bound": found.bound.amax((1, 2)).float(),
-            "asymmetry": ((found.directed - found.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs).float(),
-            "inconsistency": (found.inconsistency.sum((1, 2)) / pairs).float(),
+            "bound": torch.where(one, found.bound, 0).amax((1, 2)).float(),
+            "asymmetry": _mean((found.directed - found.directed.transpose(1, 2)).abs(), both),
+            "inconsistency": _mean(found.inconsistency, within & seen[:, :, None]),
             "rows": found.rows + 1,
-            "masked": masked,
+            "masked": prediction.masked.sum(1),
             "tokens": some,
         }
         for name, value in values.items():
@@ -59,6 +102,11 @@ def label(model: Model, states: Sequence[State], probe: Probe, together: int = 6
     return Labels(**tensors, source=source, rule=rules, grid=grids)
 
 
+def _mean(values: PairMatrix, within: Bool[Tensor, "B L L"]) -> Float[Tensor, " B"]:
+    """Over some of the pairs of each state."""
+    return (torch.where(within, values, 0).sum((1, 2)) / within.sum((1, 2)).clamp_min(1)).float()
+
+
 @dataclass(frozen=True)
 class Labelling:
     """The job of a shard: draw its states, probe them."""
@@ -66,6 +114,7 @@ class Labelling:
     model: Model
     states: States
     probe: Probe
+    effort: Effort
 
     def on(self, device: str) -> "Labelling":
         """The same with its network on another device."""
@@ -73,12 +122,16 @@ class Labelling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
-        number = unit.start // len(unit)
-        drawn, failures = by_halves(lambda _: self.states.draw(self.model, unit.seed, number, len(unit)), [unit], lambda one: one.name)
+        drawn, failures = by_halves(lambda _: self._draw(unit), [unit], lambda one: one.name)
         if failures:
             return Outcome(unit, None, tuple(failures))
-        made, failures = by_halves(lambda some: label(self.model, some, self.probe), drawn[0], lambda state: self._canvas(unit, state))
+        made, failures = by_halves(
+            lambda some: label(self.model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
+        )
         return Outcome(unit, None if failures else made[0], tuple(failures))
+
+    def _draw(self, unit: Unit) -> list[State]:
+        return self.effort.wanted(self.states.draw(self.model, unit.seed, unit.start // len(unit), len(unit)))
 
     def _canvas(self, unit: Unit, state: State) -> str:
         return f"{unit.name}: {state.source} canvas {self.model.vocab.decode(state.tokens)}"
@@ -92,12 +145,13 @@ def make_labels(
     *,
     seed: int = 0,
     probe: Probe | None = None,
+    effort: Effort | None = None,
     shard: int = 256,
     part: tuple[int, int] = (0, 1),
     engine: Engine | None = None,
     quiet: bool = False,
 ) -> None:
-    """At least `count` labelled states in `folder`, in whole shards of `shard` states; only the missing shards are made.
+    """The labels of at least `count` states in `folder`, in whole shards of `shard` states; only the missing shards are made.
 
     A shard is a function of (seed, its number, the backbone), whatever the engine. `part` = (k, n) makes every n-th shard, from the
     k-th: n processes with different k share the work. A shard with a state that cannot be labelled stays absent; the state is named on
@@ -107,8 +161,8 @@ def make_labels(
         raise PairmiError(f"labels: expected at least one state and one in a shard, got {count} and {shard}")
     if not 0 <= part[0] < part[1]:
         raise PairmiError(f"labels: part {part[0]}/{part[1]} does not exist; expected 0/N to N-1/N")
-    probe = probe or Probe()
-    settings = describe(model, states, probe, seed, shard)
+    probe, effort = probe or Probe(), effort or Effort()
+    settings = describe(model, states, probe, seed, shard, effort)
     done = check(folder, settings)
     mine = [number for number in range(-(-count // shard)) if number % part[1] == part[0]]
     todo = [number for number in mine if number not in done]
@@ -122,7 +176,7 @@ def make_labels(
         tqdm.write(f"labels: {failure}", file=sys.stderr)
 
     with bar:
-        for outcome in settled((engine or Local()).run(Labelling(model, states, probe), units), report):
+        for outcome in settled((engine or Local()).run(Labelling(model, states, probe, effort), units), report):
             if outcome.value is not None:
                 number = outcome.unit.start // shard
                 write_shard(shard_file(folder, number), outcome.value, about | {"number": number, "unit": outcome.unit.name})

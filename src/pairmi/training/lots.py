@@ -33,12 +33,13 @@ class Lots:
 
 
 def typical_share(labels: Labels) -> float:
-    """All mutual information over all that the entropies would allow: the sum of min(H_i, H_j) over the pairs of unknown positions."""
+    """All mutual information that was measured over all that the entropies would allow: the sum of min(H_i, H_j) over the same pairs."""
     allowed = torch.zeros((), dtype=torch.double)
     for _, some in labels.by_length():
-        for entropies in some.entropies.split(256):
-            allowed += triangle(torch.minimum(entropies[:, :, None], entropies[:, None, :])).double().sum()
-    return float(labels.mi.double().sum() / allowed.clamp_min(1e-12))
+        for entropies, mi in zip(some.entropies.split(256), some.mi.split(256), strict=True):
+            most = triangle(torch.minimum(entropies[:, :, None], entropies[:, None, :])).double()
+            allowed += torch.where(mi.isfinite(), most, 0).sum()
+    return float(labels.mi.double().nansum() / allowed.clamp_min(1e-12))
 
 
 def _predicted(backbone: Backbone, tokens: Tokens, half: bool) -> Prediction:

@@ -40,12 +40,12 @@ class Processes:
 
 @contextmanager
 def together() -> Iterator[Processes]:
-    """All processes that torchrun started (nccl on GPUs, gloo elsewhere), or this one alone."""
+    """All processes that torchrun started (nccl for tensors on GPUs, gloo for others), or this one alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Processes()
         return
-    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield Processes(distributed.get_rank(), count)
         distributed.barrier()  # nobody leaves before the leader has written everything

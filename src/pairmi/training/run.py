@@ -33,7 +33,8 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     start = load(options.start).backbone if options.start else None
     if start is not None and not (isinstance(start, Transformer) and start.config == shape):
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape; expected {shape}")
-    config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch))
+    rates = Rates().scaled(options.peak)
+    config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch), rates=rates)
     return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
 
 
@@ -47,7 +48,8 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     if options.start:
         raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from nothing")
     shape = esmc.Shape(options.width, options.depth, options.heads)
-    config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=Rates(weight_decay=0.1))
+    rates = Rates(weight_decay=0.1).scaled(options.peak)
+    config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=rates)
     return Denoise(shape, config, read_corpus(options.data, options.validation, shape.longest), processes=processes)
 
 

@@ -95,7 +95,7 @@ class SudokuStates:
 
     solving: float = 0.3
     generating: float = 0.3
-    each: int = 2  # states from one trajectory, at different random passes
+    each: int = 4  # states from one trajectory, at different random passes
     givens: tuple[int, int] = (25, 29)
     rules: tuple[str, ...] = RULES
 

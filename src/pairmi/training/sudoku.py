@@ -23,7 +23,7 @@ class SudokuCorpus:
     seed: int = 0
     validation: int = 128
     solved_on: int = 64
-    generating: float = 0.25  # share of the trajectories that start from the empty board; the others start from puzzles
+    generating: float = 0.02  # share of the trajectories that start from the empty board, long ones; the others start from puzzles
     givens: tuple[int, int] = (20, 32)  # of these puzzles; where digging ends earlier, as few as it reaches
 
     def __post_init__(self) -> None:

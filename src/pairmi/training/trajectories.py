@@ -24,13 +24,15 @@ class Starts(Protocol):
 class Trajectories:
     """A pool of canvases, each on its way from its start to where nothing is unsure any more; then it starts anew.
 
-    In every step the surest unknown positions, 1 to `most` of them, get their true symbols. What is shown is chosen by what was
-    visible before, never by what is hidden, so that p(hidden | visible) is what it was under random masks: the model
-    learns the same conditionals, at the states that it will really meet. The confidences come from the training pass itself.
+    In every step a random number of the positions that the model is sure of get their true symbols. Where it is sure of none the
+    canvas stays as it is, but for another symmetry, or the surest position is shown: such states are few on a way and decide where it
+    leads, so the pool lingers there. What is shown is chosen by what was visible before, never by what is hidden, so that
+    p(hidden | visible) is what it was under random masks: the model learns the same conditionals, at the states that
+    it will really meet. The confidences come from the training pass itself.
     """
 
-    def __init__(self, rows: int, starts: Starts, mask: int, rng: torch.Generator, most: int = 10, sure: float = 0.98) -> None:
-        self.starts, self.mask, self.most, self.sure = starts, mask, most, sure
+    def __init__(self, rows: int, starts: Starts, mask: int, rng: torch.Generator, sure: float = 0.98, linger: float = 0.75) -> None:
+        self.starts, self.mask, self.sure, self.linger = starts, mask, sure, linger
         self.noisy, self.clean = starts.start(rows, rng)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -44,12 +46,14 @@ class Trajectories:
         return self.noisy, self.clean
 
     def follow(self, confidence: PerPosition, rng: torch.Generator) -> None:
-        """Show the surest of what is unknown; begin anew where all that is left is sure."""
+        """Show some of what is sure, or linger; begin anew where all that is left is sure."""
         masked = self.noisy == self.mask
-        count = torch.randint(1, self.most + 1, (len(masked), 1), generator=rng)
+        known = masked & (confidence >= self.sure)
+        sure, fraction, luck = known.sum(1), *torch.rand(2, len(masked), generator=rng)
+        count = torch.where(sure > 0, ((2 * fraction).clamp(max=1) * sure).ceil(), (luck >= self.linger).long())
         place = torch.where(masked, confidence, -1).argsort(dim=1, descending=True, stable=True).argsort(1)
-        shown = masked & (place < count)
+        shown = masked & (place < count[:, None])
         self.noisy.copy_(torch.where(shown, self.clean, self.noisy))
-        done = torch.nonzero(~(masked & ~shown & (confidence < self.sure)).any(1))[:, 0]
+        done = torch.nonzero(~(masked & ~shown & ~known).any(1))[:, 0]
         if len(done):
             self.noisy[done], self.clean[done] = self.starts.start(len(done), rng)

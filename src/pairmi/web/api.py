@@ -138,6 +138,15 @@ def solution(model: Model, tokens: Int[Tensor, " 81"] | Int[Tensor, " L"]) -> In
     return None if found is None else torch.from_numpy(found)
 
 
+def compile_solver() -> Event:
+    """Draw a puzzle and solve it, so that whoever comes first need not wait until both are compiled."""
+    from pairmi.tasks.sudoku.puzzles import unique_puzzles
+    from pairmi.tasks.sudoku.solver import only_solution
+
+    only_solution(unique_puzzles(1, 0, GIVENS).canvases[0].numpy(), SEARCH)
+    return {}
+
+
 def broken(model: Model, step: Step, right: Int[Tensor, " L"] | None, number: int) -> Event | None:
     """Where a pass went wrong: the positions, and a sentence."""
     after, committed = step.tokens[0], step.committed[0]

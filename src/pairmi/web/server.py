@@ -76,7 +76,7 @@ def create(models: Mapping[str, Model], host: str = "127.0.0.1", rate: Rate | No
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if find_spec("numba") is not None:
-            long.submit(lambda watch: api.puzzle(api.GIVENS[1], 0))  # compiles the solver, before anybody waits for it
+            long.submit(lambda watch: api.compile_solver())
         yield
         quick.close()
         long.close()

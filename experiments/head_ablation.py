@@ -1,0 +1,123 @@
+"""What limits the head: labels, layers, capacity, loss or moved copies, one change at a time. Results go to docs/head-ablation.md.
+
+    python experiments/head_ablation.py --labels DIR --test DIR [--steps 1500]
+
+DIR are what `pairmi labels` filled: one to learn from, one of test grids whose states were probed whole. Every variant has the same
+steps; finished ones are kept in --runs, so that an interrupted run goes on where it stopped.
+"""
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pairmi.bench import fidelity, report
+from pairmi.bench.head import groups, predicted_by
+from pairmi.bench.ledger import Ledger
+from pairmi.provenance import provenance
+from pairmi.spec import Model, identify, load, with_head
+from pairmi.store import Labels, read_store
+from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
+from pairmi.training.loop import fit
+from pairmi.training.optimizer import Rates
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A head and how it is trained."""
+
+    name: str
+    states: float = 1.0  # share of the labelled states
+    layers: tuple[int, ...] = (6, 8)
+    inner: int = 96
+    forms: int = 16
+    rank: int = 16
+    mixer: int = 16
+    loss: str = "mse"
+    augment: int = 3
+    steps: float = 1.0  # share of the steps
+
+
+BASE = Variant("as it is")
+VARIANTS = (
+    BASE,
+    replace(BASE, name="an eighth of the labels", states=1 / 8),
+    replace(BASE, name="half of the labels", states=1 / 2),
+    replace(BASE, name="no moved copies", augment=0),
+    replace(BASE, name="a third of the steps", steps=1 / 3),
+    replace(BASE, name="layer 8 alone", layers=(8,)),
+    replace(BASE, name="layers 5 to 8", layers=(5, 6, 7, 8)),
+    replace(BASE, name="half the forms", forms=8),
+    replace(BASE, name="twice the forms and widths", forms=32, inner=192, mixer=32),
+    replace(BASE, name="loss: balanced", loss="balanced"),
+    replace(BASE, name="loss: root", loss="root"),
+)
+
+
+def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, Any], steps: int, run: Path) -> Path:
+    """The file of the trained head."""
+    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer")}
+    head = make_head("low-rank", model, variant.layers, sizes, 0)
+    some = labels.pick(torch.arange(round(variant.states * len(labels))))
+    config = DistillConfig(batch=64, loss=variant.loss, augment=variant.augment, rates=Rates(muon=0.03, adam=6e-3))
+    job = Distill(model, head, variant.layers, some, settings, config)
+    last = round(variant.steps * steps)
+    checkpoint = fit(job, run, steps=last, warmup=50, decay=0.7, save_every=500, evaluate_every=500)
+    export_head(checkpoint, run / "head.safetensors")
+    return run / "head.safetensors"
+
+
+def scored(file: Path, model: Model, test: Labels) -> dict[str, float]:
+    """R^2 over the pairs of all test states, and of each source."""
+    reader = with_head(model, str(file))
+    assert reader.head is not None
+    start = time.perf_counter()
+    predicted, within = predicted_by(reader.head, reader, test), test.known(model.vocab.size)
+    seconds = time.perf_counter() - start
+    found = {
+        name: fidelity.r2(predicted[some][within[some]], test.mi[some][within[some]])
+        for name, some in groups(test).items()
+        if not name.startswith("masked")
+    }
+    return found | {"seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", type=Path, required=True)
+    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--only", type=int, nargs="+", default=range(len(VARIANTS)), metavar="N", help="variants by number; no page")
+    parser.add_argument("--runs", type=Path, default=Path("runs/ablation"))
+    parser.add_argument("--out", type=Path, default=Path("docs/head-ablation.md"))
+    options = parser.parse_args()
+    model = load("sudoku")
+    (labels, settings), (test, _) = read_store(options.labels), read_store(options.test)
+    rows = []
+    for number in options.only:
+        variant, run = VARIANTS[number], options.runs / f"{number:02d}"
+        about = {"variant": repr(variant), "steps": options.steps, "labels": settings, "states": len(labels), "tested": len(test)}
+        record = Ledger(run / "score.jsonl").measured(
+            about,
+            lambda: scored(trained(variant, model, labels, settings, options.steps, run), model, test),  # noqa: B023 (called at once)
+        )
+        rows.append(
+            {"variant": variant.name} | {name: record[name] for name in record if name not in ("settings", "provenance", "seconds")}
+        )
+    text = f"""# What limits the head
+
+Printed by `python experiments/head_ablation.py` ({", ".join(f"{key} {value}" for key, value in provenance().items())}; backbone {identify(model)}). {len(labels)} labelled states
+({settings["positions"] or "all"} positions of each probed), {options.steps} steps of 64 states, one change at a time; R2 on {len(test)} fully probed states of grids that no head has seen.
+
+{report.table(rows, tuple(rows[0]))}
+"""
+    print(text)
+    if len(rows) == len(VARIANTS):
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
