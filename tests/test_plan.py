@@ -8,6 +8,7 @@ from heads import tiny
 from pairmi.cli import main
 from pairmi.commands.plan import Plan, described, measured
 from pairmi.mi.probe import Probe
+from pairmi.training.labels import Effort
 
 
 def test_the_reckoning() -> None:
@@ -32,6 +33,12 @@ def test_pruning_and_lengths_are_taken_into_account() -> None:
     plan = measured(model, sample, Probe(floor=0.5), 10, 1)
     assert plan.rows_per_state < plan.full_rows_per_state == 33
     assert "from one state" in described(plan)
+
+
+def test_a_few_positions_cost_less() -> None:
+    plan = measured(tiny(), [torch.full((8,), 4)], Probe(floor=0.0), 10, 1, Effort(positions=3))
+    assert plan.rows_per_state == 1 + 3 * 4
+    assert plan.full_rows_per_state == 33
 
 
 def test_for_people_and_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

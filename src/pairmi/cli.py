@@ -137,6 +137,7 @@ def _plan(command: Adding) -> None:
     parser.add_argument("--length", type=int, help="of drawn sequences, for a backbone that takes any")
     parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
     parser.add_argument("--floor", type=float, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--positions", type=int, default=0, help="as for labels: probe only so many of each state; 0 = all")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
     parser.add_argument("--tflops", type=float, help="also the hours with workers that sustain so many TFLOP/s, such as GPUs")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")

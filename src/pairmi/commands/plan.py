@@ -17,6 +17,7 @@ from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model, load
+from pairmi.training.labels import Effort
 from pairmi.types import PairmiError
 
 DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a core is what is reckoned in
     try:
-        plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1)
+        plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1, Effort(options.positions))
     finally:
         torch.set_num_threads(threads)
     faster = None if options.tflops is None else plan.flops / (options.tflops * 1e12) / plan.workers / 3600
@@ -106,7 +107,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
     return list(complete.masked_fill(hidden, model.vocab.size))
 
 
-def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int) -> Plan:
+def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int, effort: Effort | None = None) -> Plan:
     """Probe the sample, canvases of one length together, as labelling does."""
     rows: list[Tensor] = []
     spent, evaluated, operations = 0.0, 0, 0
@@ -116,7 +117,9 @@ def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states
         operations += flops(lambda: model(tokens[:1])) * len(tokens)  # noqa: B023
         meter = Counting(model, probe.batch_rows)
         start = time.process_time()  # not the time on the wall: others may be using this core
-        rows.append(probe.measure(meter(tokens), meter).rows + 1)
+        prediction = meter(tokens)
+        sources = (effort or Effort()).sources(prediction, probe.settled(prediction))
+        rows.append(probe.measure(prediction, meter, sources).rows + 1)
         spent, evaluated = spent + time.process_time() - start, evaluated + meter.rows
     each: Float[Tensor, " S"] = torch.cat(rows).double()
     lengths = torch.tensor([float(len(canvas)) for canvas in sample])
