@@ -7,7 +7,7 @@ import torch
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.bench.grid import settings
 from pairmi.draw import Streams
-from pairmi.info import entropy, pair_matrix
+from pairmi.info import entropy, pair_matrix, pairs
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import Model, parameters
 from pairmi.types import Backbone, PairMatrix, Positions, Prediction, RowStreams, Tokens, Turn
@@ -44,7 +44,7 @@ class Given:
     matrix: PairMatrix
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        return self.matrix
+        return torch.where(pairs(prediction.wanted), self.matrix, 0)
 
 
 @dataclass(frozen=True)

@@ -69,16 +69,22 @@ class Prediction:
     log_probs: LogProbs
     hidden: Hidden
     attention: Attention | None = None  # averaged over heads and layers, where the backbone was asked for it
+    asked: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
 
     @property
     def masked(self) -> Positions:
         """The positions that are still unknown."""
         return self.tokens == self.log_probs.shape[-1]
 
+    @property
+    def wanted(self) -> Positions:
+        """The unknown positions whose pairs are asked for: an estimate need not look at any other."""
+        return self.masked if self.asked is None else self.masked & self.asked
+
     def rows(self, index: Int[Tensor, " R"] | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
-        attention = None if self.attention is None else self.attention[index]
-        return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention)
+        attention, asked = (None if value is None else value[index] for value in (self.attention, self.asked))
+        return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention, asked)
 
 
 @runtime_checkable
@@ -140,7 +146,7 @@ class RowStreams(Protocol):
 
 @runtime_checkable
 class PairwiseMI(Protocol):
-    """An estimate of I(X_i; X_j | known) in nats: symmetric, >= 0, zero on the diagonal and outside masked x masked."""
+    """An estimate of I(X_i; X_j | known) in nats: symmetric, >= 0, zero on the diagonal and outside wanted x wanted."""
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
         """The matrix of each row; `backbone` is metered, so that whoever probes it pays for it."""

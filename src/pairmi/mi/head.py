@@ -41,7 +41,7 @@ def capacities(log_probs: Float[Tensor, "B L V"]) -> PerPosition:
 
 
 def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
-    """The masked positions of each row."""
+    """The positions of each row that are true."""
     where = torch.nonzero(masked)[:, 1]
     return list(where.split(masked.sum(1).tolist()))
 
@@ -90,7 +90,7 @@ class LowRankHead(nn.Module):
         """The same with gradients, in normal form."""
         caps, inputs = capacities(prediction.log_probs), self._inputs(prediction)
         length, blocks = prediction.tokens.shape[1], []
-        for row, where in enumerate(open_positions(prediction.masked)):
+        for row, where in enumerate(open_positions(prediction.wanted)):
             block = self._pairs(inputs[row].index_select(0, where), caps[row].index_select(0, where), where)
             blocks.append(spread(block, where, length))
         return torch.stack(blocks) if blocks else inputs.new_zeros(0, length, length)

@@ -57,7 +57,7 @@ class PairMLPHead(nn.Module):
         length = prediction.tokens.shape[1]
         blocks = [
             spread(self._pairs(prediction.hidden[row].float().index_select(0, where)), where, length)
-            for row, where in enumerate(open_positions(prediction.masked))
+            for row, where in enumerate(open_positions(prediction.wanted))
         ]
         return torch.stack(blocks) if blocks else prediction.hidden.new_zeros(0, length, length)
 

@@ -23,18 +23,18 @@ class RandomMI:
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
         """Drawn anew in each pass."""
         length = prediction.tokens.shape[1]
-        return pair_matrix(rng.uniform("random-mi", length, length) * _smaller_entropy(prediction), prediction.masked)
+        return pair_matrix(rng.uniform("random-mi", length, length) * _smaller_entropy(prediction), prediction.wanted)
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """The matrix of `mi` with the masked positions permuted: right values in the wrong places."""
+    """The matrix of `mi` with the unknown positions permuted: right values in the wrong places."""
 
     mi: PairwiseMI
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
         """A new permutation in each pass."""
-        masked = prediction.masked
+        masked = prediction.wanted
         matrix = self.mi(prediction, backbone, rng)
         shuffled = torch.where(masked, rng.uniform("shuffled-mi", masked.shape[1]), 2).argsort(1)
         plain = masked.long().argsort(dim=1, descending=True, stable=True)
@@ -53,7 +53,7 @@ class Structural:
         """The graph's weights times min(H_i, H_j)."""
         if self.graph.shape[0] != prediction.tokens.shape[1]:
             raise PairmiError(f"Structural: the graph has {self.graph.shape[0]} positions, the canvas {prediction.tokens.shape[1]}")
-        return pair_matrix(self.graph * _smaller_entropy(prediction), prediction.masked)
+        return pair_matrix(self.graph * _smaller_entropy(prediction), prediction.wanted)
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ class Attended:
         """Attention in both directions, averaged over heads and layers."""
         if prediction.attention is None:
             raise PairmiError("Attended: the backbone reports no attention; load it with attention=True, or choose another mi")
-        return pair_matrix(prediction.attention.double() * _smaller_entropy(prediction), prediction.masked)
+        return pair_matrix(prediction.attention.double() * _smaller_entropy(prediction), prediction.wanted)

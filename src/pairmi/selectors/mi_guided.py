@@ -1,6 +1,6 @@
 """The paper's rule: a budget of entropy plus mutual information."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -27,7 +27,8 @@ class MIGuided:
     def __call__(self, turn: Turn) -> Selection:
         """The carry is what has been spent."""
         masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
-        mi = self.mi(turn.prediction, turn.backbone, turn.rng)
+        affordable = entropies <= self.budget + TOLERANCE  # nothing else can be chosen, so that nobody need know its pairs
+        mi = self.mi(replace(turn.prediction, asked=affordable), turn.backbone, turn.rng)
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
             cost = entropies.gather(1, candidate[:, None]) + self.penalty * (relation * chosen).sum(1, keepdim=True)
