@@ -115,12 +115,11 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
 
 def estimating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record]]:
     """Solving with every estimate; generating with all but the probe, which would cost thousands of rows a board."""
-    rules = ("mi-guided:budget=0.3,mi={}", "mi-bound:budget=0.1,belief=0.3,mi={}")
-    specs = ["sequential", *(rule.format(mi) for rule in rules for mi in ESTIMATES)]
-    cheap = [spec for spec in specs if "probe" not in spec]
+    guided = [f"mi-guided:budget={budget},mi={mi}" for budget in (0.1, 0.6) for mi in ESTIMATES]
+    bound = [f"mi-bound:budget=0.05,penalty=8,mi={mi}" for mi in ESTIMATES if mi != "probe"]
     return {
-        "solve": bench.run("estimates, solving", make_boards("puzzles", sizes.probed, "test"), specs, GREEDY),
-        "generate": bench.run("estimates, generating", make_boards("empty", 2 * sizes.probed, "test"), cheap, DRAWN),
+        "solve": bench.run("estimates, solving", make_boards("puzzles", sizes.probed, "test"), ["sequential", *guided], GREEDY),
+        "generate": bench.run("estimates, generating", make_boards("empty", sizes.probed, "test"), ["sequential", *bound], DRAWN),
     }
 
 
@@ -331,7 +330,7 @@ def main() -> None:
     parser.add_argument("--drawn-test", type=int, default=500, help="boards from nothing")
     parser.add_argument("--timed", type=int, default=128, help="puzzles to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")
-    parser.add_argument("--probed", type=int, default=24, help="puzzles with exact MI")
+    parser.add_argument("--probed", type=int, default=128, help="boards for the comparison of estimates")
     parser.add_argument("--records", type=Path, default=Path("runs/results"), help="folder")
     parser.add_argument("--out", type=Path, default=Path("docs/results.md"))
     options = parser.parse_args()
