@@ -74,14 +74,25 @@ def test_a_benchmark_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
     rules = ["top-k:k=3", "top-k:k=4", "eb", "threshold"]
     kept, file = tmp_path / "kept.jsonl", tmp_path / "all.jsonl"
     command = ["bench", "sudoku-generate", *COMMON, "--rules", *rules, "--records", str(kept)]
-    run = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from pairmi.cli import main; sys.exit(main())", *command, "--engine", "ray", "--workers", "2"],
-        env=os.environ | {"RAY_worker_niceness": "0"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    said = tmp_path / "said"
+    with said.open("w") as errors:
+        run = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "import sys; from pairmi.cli import main; sys.exit(main())",
+                *command,
+                "--engine",
+                "ray",
+                "--workers",
+                "2",
+            ],
+            env=os.environ | {"RAY_worker_niceness": "0"},
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
     while not kept.is_file() or b"\n" not in kept.read_bytes():
-        assert run.poll() is None
+        assert run.poll() is None, said.read_text()
         time.sleep(0.01)
     run.send_signal(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
