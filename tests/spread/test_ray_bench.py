@@ -1,20 +1,14 @@
 """Benchmarks on a real Ray on this machine."""
 
-import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from heads import sudoku
 from jobs import Blind
+from measurements import by_settings, plain
 from pairmi.cli import main
 
 COMMON = ["--limit", "2", "--split", "validation"]
@@ -23,16 +17,6 @@ RULES = {
     "sudoku-generate": ("maskgit:steps=12", "mi-guided:mi=shuffled", "--temperature", "0.8"),
     "head-vs-exact": ("mi-guided:mi=attention", "mi-bound:budget=0.1,belief=0.3,mi=head"),
 }
-
-
-def plain(file: Path) -> list[dict[str, Any]]:
-    """The records without the times, and without what says where they come from."""
-    records = [json.loads(line) for line in file.read_text().splitlines()]
-    return [{k: v for k, v in record.items() if "seconds" not in k and k not in ("provenance", "engine")} for record in records]
-
-
-def by_settings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(records, key=lambda record: json.dumps(record["settings"], sort_keys=True))
 
 
 @pytest.mark.usefixtures("cluster")
@@ -68,26 +52,3 @@ def test_a_setting_that_cannot_be_measured_is_named_and_the_exit_says_so(
         assert error.endswith("pairmi bench: 1 could not be done, named above; everything else is finished\n")
         assert [record["settings"]["rule"] for record in plain(file)] == ["sequential", "top-k:k=40"]
     assert by_settings(plain(kept)) == by_settings(plain(file))
-
-
-def test_a_benchmark_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
-    rules = ["top-k:k=3", "top-k:k=4", "eb", "threshold"]
-    kept, file = tmp_path / "kept.jsonl", tmp_path / "all.jsonl"
-    command = ["bench", "sudoku-generate", *COMMON, "--rules", *rules, "--records", str(kept)]
-    run = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from pairmi.cli import main; sys.exit(main())", *command, "--engine", "ray", "--workers", "2"],
-        env=os.environ | {"RAY_worker_niceness": "0"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not kept.is_file() or b"\n" not in kept.read_bytes():
-        assert run.poll() is None
-        time.sleep(0.01)
-    run.send_signal(signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
-    before = kept.read_bytes()
-    assert 0 < before.count(b"\n") < 5
-    assert main([*command, "--json", str(file)]) == 0
-    assert kept.read_bytes().startswith(before)
-    assert [record["settings"]["rule"] for record in plain(file)] == ["sequential", *rules]
-    assert by_settings(plain(kept)) == by_settings(plain(file))  # none missing, none twice
