@@ -29,8 +29,8 @@ from pairmi.types import PairMatrix, PairmiError, Prediction
 class Effort:
     """What is labelled, and how much of it.
 
-    All pairs of one state depend on each other, those of different states do not: a learner gains most from few probed
-    positions in each of many states. What is tested on is probed whole.
+    A few probed positions tell all pairs that they are part of, from one side: so many more states come for the same rows. What is
+    tested on is probed whole.
     """
 
     positions: int = 0  # probed of each state, drawn at random from those that pruning would probe; 0 = all of these
@@ -83,14 +83,13 @@ def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | 
             sources = effort.sources(prediction, settled)
             found = probe.measure(prediction, backbone, sources)
         seen = prediction.masked if sources is None else sources | settled
-        one, both = (seen[:, :, None] | seen[:, None, :], seen[:, :, None] & seen[:, None, :])  # sides from which a pair is known
-        within, both = pairs(prediction.masked), both & pairs(prediction.masked)
+        within, mine, theirs = pairs(prediction.masked), seen[:, :, None], seen[:, None, :]
         values = {
-            "mi": triangle(torch.where(one | ~within, found.matrix.clamp_min(0), torch.nan)).float(),
+            "mi": triangle(torch.where(mine | theirs | ~within, found.matrix.clamp_min(0), torch.nan)).float(),
             "entropies": found.entropies.float(),
-            "bound": torch.where(one, found.bound, 0).amax((1, 2)).float(),
-            "asymmetry": _mean((found.directed - found.directed.transpose(1, 2)).abs(), both),
-            "inconsistency": _mean(found.inconsistency, within & seen[:, :, None]),
+            "bound": torch.where(mine | theirs, found.bound, 0).amax((1, 2)).float(),
+            "asymmetry": _mean((found.directed - found.directed.transpose(1, 2)).abs(), within & mine & theirs),
+            "inconsistency": _mean(found.inconsistency, within & mine),
             "rows": found.rows + 1,
             "masked": prediction.masked.sum(1),
             "tokens": some,
