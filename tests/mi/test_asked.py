@@ -19,6 +19,7 @@ from worlds import generator
 MODEL = tiny(attention=True)
 TOKENS = torch.full((6, 8), 4).masked_fill(torch.rand(6, 8, generator=generator(1)) < 0.2, 0)
 SOME = torch.rand(6, 8, generator=generator(2)) < 0.6
+SOME[4], SOME[5, 1:] = False, False  # rows of which nothing is asked, or one position
 
 
 ESTIMATES: list[PairwiseMI] = [low_rank(), pair_mlp(), Probe(floor=0.0), Probe(floor=0.3), Structural(torch.ones(8, 8)), Attended()]

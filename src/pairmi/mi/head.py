@@ -112,7 +112,7 @@ class LowRankHead(nn.Module):
         u = self.project(functional.gelu(inner)).view(count, config.forms, config.rank)
         forms = torch.bmm((u * self.signs).transpose(0, 1), u.permute(1, 2, 0))
         low, high = torch.minimum(caps[:, None], caps), torch.maximum(caps[:, None], caps)
-        features = torch.cat([forms, self._places(where), low[None], high[None]]).view(-1, count * count)
+        features = torch.cat([forms, self._places(where), low[None], high[None]]).flatten(1)
         hidden = torch.addmm(self.mix.bias[:, None], self.mix.weight, features)
         hidden = hidden.relu() if torch.is_grad_enabled() else hidden.relu_()
         one_way = torch.sigmoid((self.out @ hidden).view(count, count) + self.bias) * low
