@@ -112,7 +112,7 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
         "second": second,
         "best": bench.run("generate, best", test, best, DRAWN),
         "checked": checked,
-        "verified": bench.run("generate, verified", replace_boards(test, sizes.drawn_test // 2), safe or DRAFTS[-1:], DRAWN, verify=True),
+        "verified": bench.run("generate, verified", test, safe or DRAFTS[-1:], DRAWN, verify=True),
         "cooler": bench.run("generate, temperature 0.7", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.7)),
         "open": bench.run("generate, 12 givens", make_boards("open", sizes.drawn_test // 4), best, DRAWN),
     }
