@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,7 @@ class Labelling:
     model: Model
     states: States
     probe: Probe
-    effort: Effort
+    effort: Effort = field(default_factory=Effort)
 
     def on(self, device: str) -> "Labelling":
         """The same with its network on another device."""
