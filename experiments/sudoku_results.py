@@ -113,6 +113,9 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
         "best": bench.run("generate, best", test, best, DRAWN),
         "checked": checked,
         "verified": bench.run("generate, verified", test, safe or DRAFTS[-1:], DRAWN, verify=True),
+        "alone": bench.run("generate, verified, batch 1", replace_boards(test, 12), safe or DRAFTS[-1:], DRAWN, batch=1, verify=True),
+        "varied": bench.run("generate, variety", make_boards("empty", sizes.varied), ["sequential"], DRAWN)
+        + bench.run("generate, variety, verified", make_boards("empty", sizes.varied), safe[:1], DRAWN, verify=True),
         "cooler": bench.run("generate, temperature 0.7", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.7)),
         "open": bench.run("generate, 12 givens", make_boards("open", sizes.drawn_test // 4), best, DRAWN),
     }
@@ -276,9 +279,9 @@ What chose them: of each rule up to two settings that lost at most 6 points on t
 
 {table(make["second"], ("rule", "boards", "quality", "against", "passes", "rows"))}
 
-Diversity of the valid boards: how many differ, and the worst of {81} cells and some pairs by chi-square against uniform sampling (p corrected).
+Diversity of the valid boards, of {sizes.varied}: how many differ, and the worst of {81} cells and some pairs by chi-square against uniform sampling (p corrected).
 
-{report.table([{"rule": r["settings"]["rule"]} | r for r in make["best"]], generated)}
+{report.table([{"rule": r["settings"]["rule"] + " verified" * r["settings"]["sampling"]["verify"]} | r for r in make["varied"]], generated)}
 
 At the validity of one-by-one decoding less one point, on these {sizes.drawn_second} boards, passes over those of the best rule that does not look at pairs:
 
@@ -293,6 +296,10 @@ The promising of them on {sizes.drawn_second} other validation boards, and on th
 {verified_table(make["checked"], make["second"])}
 
 {verified_table(make["verified"], make["best"])}
+
+One board at a time (first 12):
+
+{verified_table(make["alone"], make["best"])}
 
 At temperature 0.7:
 
@@ -335,6 +342,7 @@ def main() -> None:
     parser.add_argument("--drawn-validation", type=int, default=64, help="boards from nothing to choose settings on")
     parser.add_argument("--drawn-second", type=int, default=256, help="others, for the settings that look promising")
     parser.add_argument("--drawn-test", type=int, default=500, help="boards from nothing")
+    parser.add_argument("--varied", type=int, default=450, help="boards whose diversity is looked at")
     parser.add_argument("--timed", type=int, default=128, help="puzzles to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")
     parser.add_argument("--probed", type=int, default=64, help="boards for the comparison of estimates")
