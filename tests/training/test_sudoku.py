@@ -28,7 +28,7 @@ class Solving:
 
 @pytest.fixture(scope="module")
 def corpus() -> SudokuCorpus:
-    return SudokuCorpus(grids=5, validation=6, solved_on=3)
+    return SudokuCorpus(grids=5, validation=6, solved_on=3, generating=0.25)
 
 
 def test_draws_are_valid_and_new_every_time(corpus: SudokuCorpus) -> None:
