@@ -23,7 +23,7 @@ from pairmi.bench.protein_study import Setup, duels, natural, own, qualities, st
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify, load, parameters
+from pairmi.spec import Model, identify, load, looks_at_pairs
 from pairmi.store import Labels, read_store
 from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import read_proteins
@@ -42,10 +42,6 @@ Record = dict[str, Any]
 def around(record: Record, value: str, low: str, high: str) -> str:
     """A number with its interval."""
     return f"{record[value]:.4f} [{record[low]:.4f}, {record[high]:.4f}]"
-
-
-def looks_at_pairs(spec: str) -> bool:
-    return "mi" in parameters(report.family(spec))
 
 
 def thinned(settings: Sequence[str], every: int) -> list[str]:

@@ -11,24 +11,18 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 import torch
+from pages.sudoku import Record, page
 from tqdm import tqdm
 
 from pairmi.bench import frontiers, report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.stats import Interval
-from pairmi.bench.sudoku import histogram
 from pairmi.decoding import Sampling
-from pairmi.provenance import provenance
-from pairmi.spec import Model, identify, load
+from pairmi.spec import Model, load
 
-PAPER = dict(zip(TABLE_1, ((53.9, 61.6), (14.9, 52.4), (9.0, 36.8), (15.3, 61.0), (9.9, 51.2), (15.2, 63.6), (9.7, 56.2)), strict=True))
-MI_RULES = ("mi-guided", "mi-bound", "independent-set")
 DRAFTS = (
     "threshold:threshold=0.9",
     "top-k:k=8",
@@ -42,7 +36,6 @@ DRAFTS = (
 )  # what is drafted under verification
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 ESTIMATES = ("probe", "head", "shuffled", "structural", "attention")
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,10 +64,6 @@ def promising(records: list[Record], slack: float, most: int) -> list[str]:
         if 100 * record["quality"] >= 100 * reference["quality"] - slack:
             by_rule.setdefault(report.family(record["settings"]["rule"]), []).append(record["settings"]["rule"])
     return list(dict.fromkeys(["sequential", *(spec for specs in by_rule.values() for spec in specs[:most])]))
-
-
-def swept(records: list[Record], rules: Sequence[str]) -> list[Record]:
-    return [record for record in records if report.family(record["settings"]["rule"]) in rules]
 
 
 def tuned(bench: Bench, sizes: argparse.Namespace) -> list[Record]:
@@ -150,197 +139,6 @@ def replace_boards(boards: Boards, count: int) -> Boards:
 PARTS = {"solving": solving, "generating": generating, "estimating": estimating, "timing": timing}
 
 
-def table(records: list[Record], columns: Sequence[str] = frontiers.COLUMNS) -> str:
-    return report.table(frontiers.rows_for_people(records, frontiers.reference_among(records)), columns)
-
-
-def verified_table(drafts: list[Record], plain: list[Record]) -> str:
-    """Verified drafts beside plain one-by-one decoding of the same boards."""
-    count = drafts[0]["boards"]
-    whole = frontiers.reference_among(plain)
-    reference = whole | {"each": {what: values[:count] for what, values in whole["each"].items()}}
-    return report.table(
-        frontiers.rows_for_people(drafts, reference), ("rule", "boards", "quality", "against", "passes", "rows", "accepted", "ms")
-    )
-
-
-def readable(ratio: Interval) -> str:
-    """With words for a quality that is never reached."""
-    value, low, high = (f"{x:.2f}" if x < 1e8 else "never" for x in (ratio.value, ratio.low, ratio.high))
-    return value if value == low == high else f"{value} [{low}, {high}]"
-
-
-def duel(records: list[Record], slack: float) -> str:
-    """The best rules that look at pairs against the best that do not, at equal quality."""
-    reference = frontiers.reference_among(records)
-    ours = swept(records, MI_RULES)
-    theirs = [record for record in records if report.family(record["settings"]["rule"]) not in MI_RULES]
-    lines = []
-    for name in dict.fromkeys(report.family(record["settings"]["rule"]) for record in ours):
-        own = swept(records, (name,))
-        passes, rows = (frontiers.compare(own, theirs, reference, slack, what) for what in ("passes", "rows"))
-        lines.append({"rule": name, "passes over theirs": readable(passes), "rows over theirs": readable(rows)})
-    passes = frontiers.compare(ours, theirs, reference, slack)
-    lines.append({"rule": "all that look at pairs", "passes over theirs": readable(passes), "rows over theirs": ""})
-    return report.table(lines, ("rule", "passes over theirs", "rows over theirs"))
-
-
-def named(records: list[Record], rule: str) -> str:
-    """The quality of one setting, in percent."""
-    return f"{100 * next(record['quality'] for record in records if record['settings']['rule'] == rule):.1f} %"
-
-
-def paper_table(greedy: list[Record], drawn: list[Record]) -> str:
-    rows = []
-    for ours, sampled in zip(frontiers.rows_for_people(greedy, greedy[0]), frontiers.rows_for_people(drawn, drawn[0]), strict=True):
-        passes, solved = PAPER[ours["rule"]]
-        rows.append({"rule": ours["rule"], "paper: passes": passes, "paper: solved": f"{solved} %", "passes": ours["passes"], "solved": f"{100 * ours['quality']:.1f} %",
-                     "against one by one": ours["against"], "drawn: passes": sampled["passes"], "drawn: solved": f"{100 * sampled['quality']:.1f} %"})  # fmt: skip
-    return report.table(rows, tuple(rows[0]))
-
-
-def speed_ratio(rounds: list[Record]) -> str:
-    """Of every rule the ratios to one-by-one decoding of the same round: their median, and the least and largest."""
-    rows = []
-    for spec in dict.fromkeys(record["settings"]["rule"] for record in rounds):
-        own, reference = ([r for r in rounds if r["settings"]["rule"] == name] for name in (spec, frontiers.REFERENCE))
-        passes = reference[0]["passes"] / own[0]["passes"]
-        faster = sorted(theirs["seconds_per_board"] / ours["seconds_per_board"] for ours, theirs in zip(own, reference, strict=True))
-        share = {name: median(r[f"{name}_seconds"] / r["seconds_per_board"] for r in own) for name in ("mi", "rule", "loop")}
-        rows.append({"rule": spec, "boards a second": 1 / median(r["seconds_per_board"] for r in own), "fewer passes": passes,
-                     "faster": f"{median(faster):.2f} [{faster[0]:.2f}, {faster[-1]:.2f}]", "faster / fewer": median(faster) / passes,
-                     "MI": share["mi"], "rule and loop": share["rule"] + share["loop"]})  # fmt: skip
-    return report.table(rows, tuple(rows[0]))
-
-
-def quicker(drafts: list[Record], plain: list[Record]) -> float:
-    """The fewest passes of verified drafts over those of the plain rules that do not look at pairs."""
-    theirs = [record["passes"] for record in plain if report.family(record["settings"]["rule"]) not in MI_RULES]
-    return float(min(record["passes"] for record in drafts) / min(theirs))
-
-
-def headline(records: list[Record]) -> str:
-    """The chosen settings on the test boards: the quickest that looks at pairs and the quickest that does not."""
-    lines = []
-    for looks, what in ((True, "looks at pairs"), (False, "does not")):
-        own = [r for r in records if (report.family(r["settings"]["rule"]) in MI_RULES) == looks]
-        best = min(own, key=lambda record: float(record["passes"]))
-        lines.append({"the quickest that": what} | frontiers.rows_for_people([best], frontiers.reference_among(records))[0])
-    return report.table(lines, ("the quickest that", "rule", "quality", "against", "passes", "rows"))
-
-
-def page(found: dict[str, dict[str, list[Record]]], model: Model, sizes: argparse.Namespace, figures: Path) -> str:
-    solve, make, estimates, times = (found[name] for name in PARTS)
-    report.draw_frontiers({"solving": frontiers.panels(solve["grid"])["plain"], "solving, verified": frontiers.panels(solve["drafts"])["verified"],
-                           "generating": frontiers.panels(make["grid"])["plain"], "generating, verified": frontiers.panels(make["drafts"])["verified"]},
-                          "passes", "quality", figures / "sudoku_frontiers.png")  # fmt: skip
-    givens = (make_boards("puzzles", sizes.test).canvases != model.vocab.size).sum(1)
-    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    generated = ("rule", "boards", "valid", "distinct", "worst", "p")
-    return f"""# Sudoku: what dependence buys
-
-Printed by `python experiments/sudoku_results.py` ({about}; weights {identify(model)}). Quality is the fraction of puzzles filled exactly as their only
-solution says, or of boards from nothing that obey the rules. `against` is the paired difference to one-by-one decoding on the same boards, in
-points, with its 95 % bootstrap interval. `rows` counts every sequence evaluated, probes and verification included; times are milliseconds a board
-on one thread of a machine that was busy with other measurements, so they are rough (but for the table of times). Settings were chosen on validation boards alone: {sizes.validation} puzzles;
-{sizes.drawn_validation} boards from nothing for the whole grid and {sizes.drawn_second} others for the promising. They are reported on test boards. The grids are in `bench/grid.py`; mi-bound's was widened while looking at
-validation boards (it has {sum("mi-bound" in spec for spec in board_settings())} settings, `eb` 5). Test puzzles: {sizes.test}, each with a proved unique solution, givens {histogram(givens)}.
-
-![frontiers](figures/sudoku_frontiers.png)
-
-## The paper's table 1
-
-Left the paper's figures (its own 4.16 M-parameter model), then ours on one frozen model: argmax, and drawn at temperature 1.
-
-{paper_table(solve["table"], solve["drawn"])}
-
-## Solving: of each rule the fewest passes that lost at most half a point on validation
-
-{table(solve["best"])}
-
-At the quality of one-by-one decoding less one point, on the validation grid, passes over those of the best rule that does not look at pairs:
-
-{duel(solve["grid"], 1.0)}
-
-One board at a time (first 50 test puzzles):
-
-{table(solve["single"], ("rule", "boards", "quality", "passes", "ms", "pass_ms", "mi_ms", "rule_ms", "loop_ms"))}
-
-Time against passes (first {sizes.timed} test puzzles in batches of 128, {sizes.rounds} rounds measured alternately with the machine for itself): how much faster than one by one, and the share of the time
-that MI, rule and loop take.
-
-{speed_ratio(times["rounds"])}
-
-Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles:
-
-{verified_table(solve["drafts"], solve["grid"])}
-
-## Generating from nothing, temperature 1
-
-{table(make["best"])}
-
-{headline(make["best"])}
-
-What chose them: of each rule up to two settings that lost at most 6 points on the grid, on {sizes.drawn_second} other validation boards; of these the fewest passes that lose at most three points (the standard error is about two).
-
-{table(make["second"], ("rule", "boards", "quality", "against", "passes", "rows"))}
-
-Diversity of the valid boards, of {sizes.varied}: how many differ, and the worst of {81} cells and some pairs by chi-square against uniform sampling (p corrected).
-
-{report.table([{"rule": r["settings"]["rule"] + " verified" * r["settings"]["sampling"]["verify"]} | r for r in make["varied"]], generated)}
-
-At the validity of one-by-one decoding less one point, on these {sizes.drawn_second} boards, passes over those of the best rule that does not look at pairs:
-
-{duel(make["second"], 1.0)}
-
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
-
-{verified_table(make["drafts"], make["grid"])}
-
-The promising of them on {sizes.drawn_second} other validation boards, and on the test boards those that lost at most three points there:
-
-{verified_table(make["checked"], make["second"])}
-
-{verified_table(make["verified"], make["best"])}
-
-The quickest of these needs {quicker(make["verified"], make["best"]):.2f} of the passes of the quickest plain rule that does not look at pairs; mind the rows.
-
-One board at a time (first 12):
-
-{verified_table(make["alone"], make["best"])}
-
-At temperature 0.7:
-
-{table(make["cooler"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
-
-From 12 random givens, which leave very many completions:
-
-{table(make["open"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
-
-## What the estimator's error costs: exact MI, head, and controls
-
-Solving:
-
-{table(estimates["solve"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
-
-Generating:
-
-{table(estimates["generate"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
-
-## Where it fails
-
-* **Uncertainty that is the model's own.** A puzzle with one solution has no true entropy: what the model is unsure of, it does not know, and no
-  order of filling tells it. A rule that is meant for real uncertainty fills unsure cells because they are independent, and commits mistakes:
-  `mi-bound:budget=0.1,penalty=4`, at home when generating, solves {named(solve["grid"], "mi-bound:budget=0.1,penalty=4")} of the validation puzzles, one by one
-  {named(solve["grid"], "sequential")}. For puzzles a plain confidence rule is as good as any that looks at pairs.
-* **Synergy.** Pairs do not see what only three positions share: `pairmi bench exact --worlds xor`. On these boards it is why the penalty must be above 1: nine cells of a unit share
-  more than the sum of their pairs says (`mi-bound:budget=0.1` {named(make["grid"], "mi-bound:budget=0.1")} valid, with `penalty=4`
-  {named(make["grid"], "mi-bound:budget=0.1,penalty=4")}).
-* **An order that opens unsure cells early** pays for the model's imperfect beliefs even when every draw is exact: verified `mi-bound:budget=0.3` draws each symbol from its
-  conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, surest first, {named(make["grid"], "sequential")}.
-"""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=PARTS, help="measure this part and write no page")
@@ -363,7 +161,7 @@ def main() -> None:
         model = load(options.model, attention=name == "estimating")
         found[name] = PARTS[name](Bench(model, Ledger(options.records / f"{name}.jsonl")), options)
     if options.only is None:
-        text = page(found, model, options, options.out.parent / "figures")
+        text = page(*(found[name] for name in PARTS), model, options, options.out.parent / "figures")
         options.out.write_text(text)
         print(text)
 

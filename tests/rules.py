@@ -9,7 +9,7 @@ from pairmi.bench.grid import settings
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import Model, parameters
+from pairmi.spec import Model, looks_at_pairs
 from pairmi.types import Backbone, PairMatrix, Positions, Prediction, RowStreams, Tokens, Turn
 from worlds import Fixed, generator
 
@@ -24,7 +24,7 @@ _RECKLESS = {
     "mi-bound": "budget=50",
     "independent-set": "threshold=50",
 }
-PAIRWISE = tuple(name for name in CATALOGUE if "mi" in parameters(name))
+PAIRWISE = tuple(name for name in CATALOGUE if looks_at_pairs(name))
 
 
 def reckless(name: str) -> str:

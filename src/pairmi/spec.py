@@ -254,6 +254,11 @@ def parameters(name: str) -> dict[str, Any]:
     return {key: "probe" if default is MISSING else default for key, default in found.items()}
 
 
+def looks_at_pairs(text: str) -> bool:
+    """Whether the rule of a specification reads mutual information."""
+    return "mi" in parameters(parse(text)[0])
+
+
 def _number(text: str, key: str, value: str, kind: type) -> Any:
     try:
         return kind(value)

@@ -11,7 +11,7 @@ import torch
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.draw import Streams
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import parameters
+from pairmi.spec import looks_at_pairs
 from pairmi.types import Backbone, PairMatrix, Prediction, RowStreams, Turn
 
 SHAPE = TransformerConfig(width=260, depth=5, heads=4)  # 4.1 M parameters: the size of the paper's Sudoku model
@@ -49,7 +49,7 @@ def selection_times(batch: int = 256, rounds: int = 5) -> Iterator[dict[str, Any
     with torch.inference_mode():
         model(tokens)
         for name, rule in CATALOGUE.items():
-            selector = rule(given) if "mi" in parameters(name) else rule()
+            selector = rule(given) if looks_at_pairs(name) else rule()
             selector(turn)
             passes, choices = zip(*((seconds(lambda: model(tokens)), seconds(lambda: selector(turn))) for _ in range(rounds)), strict=True)  # noqa: B023
             share = median(choice / one for choice, one in zip(choices, passes, strict=True))

@@ -15,7 +15,7 @@ from pairmi.bench.stopwatch import Stopwatch, TimedBackbone, watched
 from pairmi.bench.uniformity import worst_fit
 from pairmi.decoding import Sampling, iter_decode
 from pairmi.info import confidence
-from pairmi.spec import Model, identify, parameters, parse, rule
+from pairmi.spec import Model, identify, looks_at_pairs, rule
 
 
 def measure(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _variety(boards: Int[Tensor, "N 81"]) -> dict[str, Any]:
 
 def settings_of(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
     """Everything that a measurement depends on."""
-    pairs = "mi" in parameters(parse(spec)[0])  # rules that do not look at pairs do not depend on the head
+    pairs = looks_at_pairs(spec)  # rules that do not, do not depend on the head
     head = fingerprint(model.head.state_dict()) if pairs and isinstance(model.head, nn.Module) else None
     about = {"task": "sudoku", "kind": boards.kind, "split": boards.split, "count": len(boards.canvases), "rule": spec, "batch": batch}
     return about | {"sampling": asdict(sampling), "weights": identify(model), "head": head}
