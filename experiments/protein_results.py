@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pages.protein import Record, page
 from tqdm import tqdm
 
 from pairmi.backbones.checkpoint import fingerprint
@@ -22,7 +23,6 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein_study import Setup, duels, natural, own, qualities, study
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
-from pairmi.provenance import provenance
 from pairmi.spec import Model, identify, load, looks_at_pairs
 from pairmi.store import Labels, read_store
 from pairmi.tasks.protein.composition import unigram_perplexity
@@ -32,16 +32,8 @@ from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.tasks.protein.structures import read_structures
 
-PAPER = dict(zip(protein.TABLE_2, ((74.8, 0.093), (19.1, 0.185), (9.8, 0.196), (6.2, 0.218), (15.3, 0.136), (10.0, 0.174)), strict=True))
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
-DIFFERENCES = ("rule", "against", "passes", "its passes", "more")
-Record = dict[str, Any]
-
-
-def around(record: Record, value: str, low: str, high: str) -> str:
-    """A number with its interval."""
-    return f"{record[value]:.4f} [{record[low]:.4f}, {record[high]:.4f}]"
 
 
 def thinned(settings: Sequence[str], every: int) -> list[str]:
@@ -170,162 +162,6 @@ def measured(name: str, model: Model, options: argparse.Namespace) -> Record | N
     made_for = {"weights": identify(model), "head": fingerprint(model.head.state_dict()) if isinstance(model.head, torch.nn.Module) else ""}
     settings = {"part": name, **made_for} | {key: str(getattr(options, key)) for key in (*needs, *depends)}
     return Ledger(options.records / f"{name}.jsonl").measured(settings, lambda: part(model, options))
-
-
-def comparison(records: list[Record], paper: bool) -> str:
-    rows = []
-    for record in records:
-        theirs = PAPER.get(record["rule"]) if paper else None
-        row = {"rule": record["rule"]} | (
-            {"paper: passes": theirs[0] if theirs else "", "paper: JSD": theirs[1] if theirs else ""} if paper else {}
-        )
-        row |= {"passes": record["passes"], "JSD": around(record, "jsd", "low", "high"), "root": record["root"]}
-        row |= {
-            "more than one by one": around(record, "more", "more_low", "more_high"),
-            "seconds": record["seconds"],
-            "rows": record["rows"],
-        }
-        rows.append(row)
-    return report.table(rows, tuple(rows[0]))
-
-
-def differences(records: list[Record]) -> str:
-    rows = [record | {"its passes": record["its_passes"], "more": around(record, "more", "more_low", "more_high")} for record in records]
-    return report.table(rows, DIFFERENCES)
-
-
-def verdict(found: Record, options: argparse.Namespace) -> str:
-    """What the intervals say, in words."""
-    duels, lines = found["duels"], []
-    worse = [r for r in found["apart"] if r["more_low"] > 0]
-    lines.append(
-        f"Of the {len(found['apart'])} chosen settings of at most {options.passes:g} passes, {len(worse)} are further from the reference than one by one by more than their interval."
-    )
-    for rule in dict.fromkeys(record["rule"] for record in duels):
-        mine = [record for record in duels if record["rule"] == rule]
-        below, above = (sum(test) for test in ([r["more_high"] < 0 for r in mine], [r["more_low"] > 0 for r in mine]))
-        lines.append(
-            f"`{rule}`: nearer than {below} of the {len(mine)} chosen rules that do not look at pairs, further than {above}, not to be told apart from {len(mine) - below - above}."
-        )
-    if duels and not any(r["more_high"] < 0 or r["more_low"] > 0 for r in duels):
-        lines.append("**So many sequences of this model cannot tell the rules that look at pairs from those that do not.**")
-    return "\n".join(f"* {line}" for line in lines)
-
-
-def table_section(found: Record, options: argparse.Namespace, paper: bool, count: int, figure: str) -> str:
-    floor, best = found["floor"], set(found["best"])
-    table = [record for record in found["tested"] if record["rule"] in protein.TABLE_2]
-    chosen = [record for record in found["tested"] if record["rule"] in best]
-    paired = (
-        f"\nThe chosen rules that look at pairs against the chosen ones that do not, within {options.passes:g} passes; `more` is how much further from the reference:\n\n{differences(found['duels'])}\n"
-        if found["duels"]
-        else ""
-    )
-    return f"""{count} sequences against {count}, {options.clusters} clusters, Jensen-Shannon divergence in nats with 95 % bootstrap intervals (`root`: its square root). **Noise floor**, the reference
-against others of its own kind: {floor["value"]:.4f} ({floor["low"]:.4f} to {floor["high"]:.4f}). No rule can be expected below it.
-
-{comparison(table, paper)}
-
-Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all; where a rule has none so quick, its quickest), on the test half:
-
-{comparison(chosen, False)}
-{paired}
-{verdict(found, options)}
-
-The rest: divergence of the residue composition, share of low complexity, distinct sequences, median identity with the nearest training sequence, pseudo-perplexity, residues
-recovered in half-hidden sequences (the last three of {options.scored} sequences).
-
-{report.table(found["qualities"], protein.QUALITY)}
-
-![{figure}](figures/{figure}.png)
-"""
-
-
-def head_section(found: Record) -> str:
-    everything = [record for record in found["scores"] if record["group"] == "all"]
-    groups = [record for record in found["scores"] if record["group"] != "all" and not record["estimate"].endswith("shuffled")]
-    heads = [record for record in groups if record["estimate"] not in ("probe", "constant", "entropy product", "attention")]
-    costs = ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
-    return f"""{found["states"]} labelled states (form {found["made_by"]["form"]}, floor {found["made_by"]["floor"]} nats), split by family: no state of a test family was trained on. The head knows where two
-positions are by their distance alone, so it takes any length. The scale of a control is fitted.
-
-{report.table(everything, ("states of", *(column for column in head.COLUMNS if column != "auroc")))}
-
-{report.table(heads, ("states of", "group", "states", "mean", "r2", "spearman", "mae"))}
-
-![calibration](figures/protein_head.png)
-
-Cost beside a pass, on empty canvases of {found["length"]} residues:
-
-{report.table(found["costs"], costs)}
-
-Rows of the pruned probe against 1 + N|V|:
-
-{report.table(found["rows"], ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency"))}
-"""
-
-
-def page(found: dict[str, Record | None], model: Model, options: argparse.Namespace) -> str:
-    def section(name: str, text: Callable[[Record], str]) -> str:
-        part = found[name]
-        return "Not measured." if part is None else text(part)
-
-    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    perplexity = section(
-        "perplexity",
-        lambda part: (
-            f"""On one sequence of each of {part["families"]} validation families; the residue frequencies alone come to {part["unigram"]:.2f}.
-
-{report.table(part["rows"], ("masked", "perplexity"))}"""
-        ),
-    )
-    table = section("proteins", lambda part: table_section(part, options, True, options.proteins, "protein"))
-    touch = section(
-        "contacts",
-        lambda part: (
-            f"""{report.table(part["summary"], contacts.COLUMNS)}
-
-![contacts](figures/protein_contacts.png)"""
-        ),
-    )
-    antibody = section(
-        "antibodies",
-        lambda part: (
-            f"""Weights {part["weights"]}; sequences of 108-125 residues from nothing, against the model's own one-by-one samples.{"" if part["head"] else " Without a head for it, the rules that look at pairs were left out: probing in every pass is too dear."}
-
-{table_section(part, options, False, options.antibodies, "antibody")}
-The strongest relations between the regions of a heavy chain:
-
-{report.table(part["regions"][:8], ("between", "pairs", "mean_nats"))}
-
-![map](figures/antibody_map.png)"""
-        ),
-    )
-    return f"""# Proteins: what dependence buys
-
-Printed by `python experiments/protein_results.py` ({about}; weights {identify(model)}). Times were taken on a shared machine and are rough.
-
-## The model: perplexity of masked residues
-
-{perplexity}
-
-## The paper's table 2
-
-{table}
-The paper's figures are those of ESM-C 300M against UniRef50, embedded by ESM-C; it does not say whether it reports the divergence or its root. Only the order of the rows can be compared.
-
-## The head
-
-{section("head", head_section)}
-
-## Contacts
-
-{touch}
-
-## AntiBERTy
-
-{antibody}
-"""
 
 
 def parsed() -> argparse.Namespace:

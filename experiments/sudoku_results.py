@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from pairmi.bench import frontiers, report, sudoku
 from pairmi.bench.boards import Boards, make_boards
+from pairmi.bench.clashes import first_clashes
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling
@@ -34,6 +35,7 @@ DRAFTS = (
     "mi-bound:budget=0.3,belief=0.3",
     "mi-bound:budget=1.0,belief=0.3",
 )  # what is drafted under verification
+BOLD = ("mi-bound:budget=0.3,penalty=4",)  # whose clashes are looked at beside those of the setting that was chosen
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 ESTIMATES = ("probe", "head", "shuffled", "structural", "attention")
 
@@ -49,6 +51,11 @@ class Bench:
         """Every rule, one-by-one decoding first."""
         ways = frontiers.sweep(self.model, boards, list(dict.fromkeys(specs)), how, self.ledger, batch, (verify,))
         return list(tqdm(ways, total=len(set(specs)), desc=what))
+
+    def clashes(self, boards: Boards, spec: str, how: Sampling) -> Record:
+        """Why boards went wrong."""
+        settings = sudoku.settings_of(self.model, boards, spec, how) | {"what": "clashes"}
+        return self.ledger.measured(settings, lambda: first_clashes(self.model, boards, spec, how))
 
 
 def chosen(records: list[Record], slack: float) -> list[str]:
@@ -66,6 +73,11 @@ def promising(records: list[Record], slack: float, most: int) -> list[str]:
     return list(dict.fromkeys(["sequential", *(spec for specs in by_rule.values() for spec in specs[:most])]))
 
 
+def singly(specs: Sequence[str]) -> list[str]:
+    """One by one, in the order of each rule: what its verified drafts stand beside."""
+    return [f"{spec},fill=singly" for spec in specs]
+
+
 def tuned(bench: Bench, sizes: argparse.Namespace) -> list[Record]:
     tune = make_boards("puzzles", sizes.validation, "validation")
     return bench.run("solve, tuning", tune, ["sequential", *TABLE_1, *board_settings()], GREEDY)
@@ -75,12 +87,14 @@ def solving(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record]]:
     test, half = make_boards("puzzles", sizes.test, "test"), make_boards("puzzles", sizes.validation // 2, "validation")
     grid = tuned(bench, sizes)
     drafts = bench.run("solve, tuning verified", half, DRAFTS, GREEDY, verify=True)
+    own = bench.run("solve, in the drafts' own orders", half, singly(DRAFTS), GREEDY)
     return {
         "table": bench.run("table 1", test, TABLE_1, GREEDY),
         "drawn": bench.run("table 1, drawn", replace_boards(test, sizes.test // 10), TABLE_1, DRAWN),
         "grid": grid,
         "best": bench.run("solve, best", test, chosen(grid, 0.5), GREEDY),
         "drafts": drafts,
+        "own": own,
         "single": bench.run("solve, batch 1", replace_boards(test, 50), chosen(grid, 0.5), GREEDY, batch=1),
     }
 
@@ -89,6 +103,7 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
     tune, test = make_boards("empty", sizes.drawn_validation, "validation"), make_boards("empty", sizes.drawn_test, "test")
     grid = bench.run("generate, tuning", tune, ["sequential", *board_settings()], replace(DRAWN, seed=1))
     drafts = bench.run("generate, tuning verified", tune, DRAFTS, replace(DRAWN, seed=1), verify=True)
+    own = bench.run("generate, in the drafts' own orders", tune, singly(DRAFTS), replace(DRAWN, seed=1))
     many = make_boards("empty", sizes.drawn_second, "validation")  # the best of many settings on few boards is partly luck
     second = bench.run("generate, the promising", many, promising(grid, 6.0, 2), replace(DRAWN, seed=2))
     drafted = promising([grid[0], *drafts], 3.0, 2)[1:]
@@ -98,15 +113,19 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
     return {
         "grid": grid,
         "drafts": drafts,
+        "own": own,
         "second": second,
         "best": bench.run("generate, best", test, best, DRAWN),
         "checked": checked,
         "verified": bench.run("generate, verified", test, safe or DRAFTS[-1:], DRAWN, verify=True),
+        "verified own": bench.run("generate, in their own orders", test, singly(safe or DRAFTS[-1:]), DRAWN),
         "alone": bench.run("generate, verified, batch 1", replace_boards(test, 12), safe or DRAFTS[-1:], DRAWN, batch=1, verify=True),
         "varied": bench.run("generate, variety", make_boards("empty", sizes.varied), ["sequential"], DRAWN)
         + bench.run("generate, variety, verified", make_boards("empty", sizes.varied), safe[:1], DRAWN, verify=True),
         "cooler": bench.run("generate, temperature 0.7", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.7)),
+        "coolest": bench.run("generate, temperature 0.5", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.5)),
         "open": bench.run("generate, 12 givens", make_boards("open", sizes.drawn_test // 4), best, DRAWN),
+        "clashes": [bench.clashes(test, spec, DRAWN) for spec in (*best, *BOLD) if spec.startswith("mi-bound")],
     }
 
 

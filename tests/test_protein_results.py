@@ -19,6 +19,7 @@ EXPERIMENT = Path(__file__).parents[1] / "experiments" / "protein_results.py"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.syspath_prepend(EXPERIMENT.parent)  # as Python does for a script
     monkeypatch.setattr(sys, "argv", [str(EXPERIMENT), *arguments])
     runpy.run_path(str(EXPERIMENT), run_name="__main__")
 

@@ -12,6 +12,7 @@ from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
+from pairmi.selectors.in_turn import InTurn
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.selectors.top_k import TopK
 from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_own, parameters, parse, rule
@@ -29,6 +30,10 @@ def test_a_specification_becomes_a_rule() -> None:
     assert rule("top-k:k=3", MODEL) == TopK(3)
     assert rule("mi-guided:mi=probe,form=kl,floor=0,budget=0.5,penalty=2", MODEL) == MIGuided(Probe("kl", 0.0), 0.5, 2.0)
     assert rule("mi-guided:mi=random", MODEL) == MIGuided(RandomMI())
+    assert rule("top-k:k=3,fill=singly", MODEL) == InTurn(TopK(3))
+    assert rule("top-k:k=3,fill=at-once", MODEL) == TopK(3)
+    with pytest.raises(PairmiError, match=r"^rule 'eb:fill=twice': fill must be one of at-once, singly, got 'twice'$"):
+        rule("eb:fill=twice", MODEL)
 
 
 def test_estimates_by_name() -> None:

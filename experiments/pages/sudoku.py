@@ -33,13 +33,40 @@ def table(records: list[Record], columns: Sequence[str] = frontiers.COLUMNS) -> 
     return report.table(frontiers.rows_for_people(records, frontiers.reference_among(records)), columns)
 
 
-def verified_table(drafts: list[Record], plain: list[Record]) -> str:
-    """Verified drafts beside plain one-by-one decoding of the same boards."""
+def verified_table(drafts: list[Record], plain: list[Record], own: Sequence[Record] = ()) -> str:
+    """Verified drafts beside plain one-by-one decoding of the same boards, surest first and in the rule's own order."""
     count = drafts[0]["boards"]
     whole = frontiers.reference_among(plain)
     reference = whole | {"each": {what: values[:count] for what, values in whole["each"].items()}}
-    return report.table(
-        frontiers.rows_for_people(drafts, reference), ("rule", "boards", "quality", "against", "passes", "rows", "accepted", "ms")
+    rows, columns = (
+        frontiers.rows_for_people(drafts, reference),
+        ("rule", "boards", "quality", "against", "passes", "rows", "accepted", "ms"),
+    )
+    if not own:
+        return report.table(rows, columns)
+    for row, draft, alone in zip(rows, drafts, own, strict=True):
+        gap = frontiers.rows_for_people([draft], alone)[0]["against"]
+        row |= {"own order": alone["quality"], "against own": gap}
+    return report.table(rows, (*columns[:4], "own order", "against own", *columns[4:]))
+
+
+def clash_kinds(records: Sequence[Record]) -> str:
+    """How many boards went wrong in which way."""
+    rows = [{"rule": r["settings"]["rule"], "boards": r["boards"], "wrong": r["clashes"], "against what was visible": r["alone"],
+             "together, exact MI too": r["not_prevented"], "together, exact MI not": r["prevented"]} for r in records]  # fmt: skip
+    return report.table(rows, tuple(rows[0]))
+
+
+def head_error(records: Sequence[Record]) -> str:
+    """The pair that the head missed by most among those that exact MI would have kept apart."""
+    missed = [(clash, record["settings"]["rule"]) for record in records for clash in record["each"] if clash["prevented"]]
+    if not missed:
+        return "No clash of these boards would have been prevented by exact MI."
+    clash, rule = max(missed, key=lambda pair: float(pair[0]["exact"] - pair[0]["predicted"]))
+    board = "\n".join("    " + clash["canvas"][start : start + 9] for start in range(0, 81, 9))
+    return (
+        f"The worst: `{rule}` filled {' and '.join(clash['cells'])} of this board together, and both became {clash['digit']}. The head said that they share "
+        f"{clash['predicted']:.3f} nats; they share {clash['exact']:.3f}.\n\n{board}\n"
     )
 
 
@@ -146,9 +173,10 @@ that MI, rule and loop take.
 
 {speed_ratio(times["rounds"])}
 
-Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles:
+Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles; `own order` is one-by-one decoding in the order of the rule (`fill=singly`), and
+`against own` the difference to it:
 
-{verified_table(solve["drafts"], solve["grid"])}
+{verified_table(solve["drafts"], solve["grid"], solve["own"])}
 
 ## Generating from nothing, temperature 1
 
@@ -170,13 +198,13 @@ At the validity of one-by-one decoding less one point, on these {sizes.drawn_sec
 
 Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
 
-{verified_table(make["drafts"], make["grid"])}
+{verified_table(make["drafts"], make["grid"], make["own"])}
 
 The promising of them on {sizes.drawn_second} other validation boards, and on the test boards those that lost at most three points there:
 
 {verified_table(make["checked"], make["second"])}
 
-{verified_table(make["verified"], make["best"])}
+{verified_table(make["verified"], make["best"], make["verified own"])}
 
 The quickest of these needs {quicker(make["verified"], make["best"]):.2f} of the passes of the quickest plain rule that does not look at pairs; mind the rows.
 
@@ -187,6 +215,10 @@ One board at a time (first 12):
 At temperature 0.7:
 
 {table(make["cooler"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
+
+At temperature 0.5:
+
+{table(make["coolest"], ("rule", "boards", "quality", "against", "passes", "rows", "ms"))}
 
 From 12 random givens, which leave very many completions:
 
@@ -213,4 +245,10 @@ Generating:
   {named(make["grid"], "mi-bound:budget=0.1,penalty=4")}).
 * **An order that opens unsure cells early** pays for the model's imperfect beliefs even when every draw is exact: verified `mi-bound:budget=0.3` draws each symbol from its
   conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, surest first, {named(make["grid"], "sequential")}.
+* **An overconfident model, and the head's error.** The first clash of each board that went wrong: a digit drawn against what was already visible (the model gave it a probability that it should not have);
+  two cells filled together, which the rule would have filled together with exact MI too (its budget, or what pairs do not see); and two that exact MI would have kept apart: the head's error.
+
+{clash_kinds(make["clashes"])}
+
+{head_error(make["clashes"])}
 """

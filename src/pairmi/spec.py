@@ -24,6 +24,7 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.selectors.in_turn import InTurn
 from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Limited, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
@@ -35,6 +36,7 @@ def _weights(name: str) -> Path:
 
 
 EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # models whose weights are in the package
+FILLS = ("at-once", "singly")  # how much of a rule's choice a pass fills
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 
 Head = LowRankHead | PairMLPHead
@@ -229,12 +231,15 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 def rule(text: str, model: Model) -> Selector:
     """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
 
-    Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe.
+    Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe. Every rule
+    takes `fill`: at-once, or singly (one position a pass, in the rule's order).
     """
     name, options = parse(text)
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {_closest(name, CATALOGUE)}")
-    kinds = parameters(name)
+    kinds, fill = parameters(name), options.pop("fill", FILLS[0])
+    if fill not in FILLS:
+        raise PairmiError(f"rule {text!r}: fill must be one of {', '.join(FILLS)}, got {fill!r}")
     values: dict[str, Any] = {}
     if "mi" in kinds:
         default = "head" if model.head is not None and not {"form", "floor"} & options.keys() else "probe"
@@ -245,7 +250,8 @@ def rule(text: str, model: Model) -> Selector:
             raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, kinds)}")
         kind = type(kinds[key])
         values[key] = value if kind is str else _number(text, key, value, kind)
-    return cast(Selector, CATALOGUE[name](**values))
+    made = cast(Selector, CATALOGUE[name](**values))
+    return InTurn(made) if fill == "singly" else made
 
 
 def parameters(name: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ SPECS = [spec for name in CATALOGUE for spec in varieties(name)]
 CONTROLS = [f"{name}:mi={mi}" for name in PAIRWISE for mi in ("shuffled", "random", "structural")]
 CASES = [(world, spec) for world in ("table", "transformer") for spec in SPECS]
 CASES += [(world, name) for world in ("permutations", "parity") for name in CATALOGUE]
+CASES += [("table", f"{reckless(name)},fill=singly".replace(f"{name},", f"{name}:")) for name in CATALOGUE]
 CASES += [("table", spec) for spec in CONTROLS] + [("transformer", f"{name}:mi=attention") for name in PAIRWISE]
 
 

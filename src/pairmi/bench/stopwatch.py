@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any
+from typing import Any, cast
 
+from pairmi.selectors.in_turn import InTurn
 from pairmi.types import Backbone, PairMatrix, PairwiseMI, Prediction, RowStreams, Selection, Selector, Tokens, Turn, Vocab
 
 
@@ -87,7 +88,13 @@ class TimedRule:
 
 def watched(rule: Selector, watch: Stopwatch) -> TimedRule:
     """A rule, and the estimate that it holds, if it holds one, under the watch."""
+    return TimedRule(_with_timed_mi(rule, watch), watch)
+
+
+def _with_timed_mi(rule: Selector, watch: Stopwatch) -> Selector:
     own: Any = rule
-    if is_dataclass(rule) and "mi" in vars(rule):
+    if isinstance(rule, InTurn):
+        own = InTurn(_with_timed_mi(rule.rule, watch))
+    elif is_dataclass(rule) and "mi" in vars(rule):
         own = replace(own, mi=TimedMI(own.mi, watch))
-    return TimedRule(own, watch)
+    return cast(Selector, own)
