@@ -4,9 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heads import save_head
 from pairmi.bench import protein
-from pairmi.bench.generation import Made
+from pairmi.bench.generation import Made, Maker
+from pairmi.bench.ledger import Ledger
 from pairmi.cli import main
+from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import Model, load, rule
 from pairmi.tasks.protein.scores import embed
@@ -45,6 +48,19 @@ def test_sequences_of_the_same_families_are_nearer_than_others(weights: str) -> 
     assert same["more"] == 0
     few = protein.yardstick(model, mixed[:80], embed(model, mixed[80:160]), k=4)
     assert few.floor.low <= few.floor.value <= few.floor.high
+
+
+def test_a_new_head_leaves_what_does_not_look_at_pairs(weights: str, tmp_path: Path) -> None:
+    plain, file = load(weights), tmp_path / "records.jsonl"
+    headed = load(
+        weights, head=save_head(tmp_path / "h.safetensors", LowRankHead(LowRankConfig(16, 20, inner=8, forms=2, rank=2, mixer=4)), plain)
+    )
+    for spec, kept in (("top-k:k=4", True), ("mi-guided:budget=4", False)):
+        lines = []
+        for model in (plain, headed):
+            Maker(model, Ledger(file)).generate(spec, [6, 7], 0)
+            lines.append(len(file.read_text().splitlines()))
+        assert (lines[0] == lines[1]) == kept
 
 
 def test_of_each_rule_the_best_within_the_passes_is_chosen() -> None:

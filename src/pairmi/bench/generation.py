@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pairmi.backbones.checkpoint import fingerprint
 from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling, decode
-from pairmi.spec import Model, identify, rule
+from pairmi.spec import Model, identify, looks_at_pairs, rule
 from pairmi.tasks.protein.lengths import same_length
 from pairmi.tasks.protein.scores import pseudo_perplexity
 
@@ -50,7 +50,8 @@ class Maker:
     batch: int = 64
 
     def _key(self, what: str, **settings: Any) -> dict[str, Any]:
-        head = self.model.head
+        """What a measurement depends on: the head only where a rule looks at pairs, so that a new head leaves the rest as it is."""
+        head = self.model.head if looks_at_pairs(settings.get("rule", "sequential")) else None
         made_for = {"weights": identify(self.model), "head": fingerprint(head.state_dict()) if isinstance(head, nn.Module) else ""}
         return {"what": what, **made_for, **settings}
 
