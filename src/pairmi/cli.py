@@ -82,7 +82,9 @@ def _train(command: Adding) -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--start", metavar="MODEL", help="denoiser: go on from these weights; default: from nothing")
+    parser.add_argument(
+        "--start", metavar="MODEL", help="denoiser: go on from these weights, with more blocks if --depth says so; default: from nothing"
+    )
     parser.add_argument(
         "--followed",
         type=float,

@@ -43,6 +43,18 @@ def test_another_configuration_in_the_same_folder_is_refused(tmp_path: Path, cap
     assert (run / "checkpoint.safetensors").read_bytes() == before
 
 
+def test_training_goes_on_from_weights_with_more_blocks_but_not_with_others(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    common = ["train", "denoiser", "--steps", "1", *TINY]
+    assert main([*common, "--run", str(tmp_path / "a"), "--out", str(first)]) == 0
+    assert main([*common, "--run", str(tmp_path / "b"), "--out", str(second), "--start", str(first), "--depth", "3"]) == 0
+    assert load_tensors(second)[1]["shape"]["depth"] == 3
+    assert load_tensors(second)[1]["start"]
+    for start, changed in ((second, []), (first, ["--width", "16"])):
+        assert main([*common, "--run", str(tmp_path / "c"), "--start", str(start), *changed]) == 2
+        assert "is no transformer of this shape or of fewer blocks" in capsys.readouterr().err
+
+
 def test_a_curve_has_a_panel_for_each_figure(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps({"step": n, "seconds": n, "rate": 1.0, "loss": 1 / n, "solved": n / 5}) + "\n" for n in range(1, 5)))
