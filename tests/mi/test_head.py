@@ -7,7 +7,7 @@ from torch.nn import functional
 from heads import RandomStates, labelled, low_rank, pair_mlp, tiny
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
-from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.head import LowRankConfig, LowRankHead, gelu, lots, sigmoid
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.types import PairmiError, PairwiseMI, Prediction
 
@@ -96,6 +96,46 @@ def test_a_rows_bits_do_not_depend_on_its_batch_mates(head: PairwiseMI) -> None:
     together = ask(head, prediction)
     for row in range(12):
         assert torch.equal(ask(head, prediction.rows(torch.tensor([row])))[0], together[row])
+
+
+@pytest.mark.parametrize("length", [40, 0])
+def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int) -> None:
+    rng = torch.Generator().manual_seed(0)
+    head = low_rank(length=length, inner=25)  # an odd size: what is left over at the end of a vectorised loop
+    masked = torch.rand(60, 40, generator=rng) < torch.rand(60, 1, generator=rng) * 1.3
+    masked[0], masked[1] = True, False
+    log_probs = torch.randn(60, 40, 4, generator=rng).log_softmax(2)
+    hidden, asked = torch.randn(60, 40, 16, generator=rng), torch.rand(60, 40, generator=rng) < 0.5
+    threads = torch.get_num_threads()
+    for some in (None, asked):
+        prediction, found = Prediction(masked.long() * 4, log_probs, hidden, asked=some), []
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            for size in (1, 2, 7, 60):
+                found.append(torch.cat([ask(head, prediction.rows(rows)) for rows in torch.arange(60).split(size)]))
+        torch.set_num_threads(threads)
+        assert all(torch.equal(matrix, found[0]) for matrix in found)
+        assert torch.equal(found[0], pair_matrix(found[0], prediction.wanted))
+        assert (found[0][pairs(prediction.wanted)] > 0).all()
+
+
+def test_rows_are_computed_with_others_of_about_their_size() -> None:
+    wanted = torch.arange(40) < torch.tensor([0, 1, 16, 17, 33, 40, 3])[:, None]
+    wanted = wanted[:, torch.randperm(40, generator=torch.Generator().manual_seed(0))]
+    found = {row: place for rows, where in lots(wanted) for row, place in zip(rows.tolist(), where, strict=False)}
+    assert {row: len(place) for row, place in found.items()} == {1: 16, 2: 16, 3: 32, 4: 40, 5: 40, 6: 16}
+    for row, place in found.items():
+        assert len(place.unique()) == len(place)
+        assert wanted[row, place].sum() == wanted[row].sum()
+    assert sum(len(rows) for rows, _ in lots(torch.ones(3, 1000, dtype=torch.bool))) == 3  # however long they are
+    assert all(len(where) >= min(2, torch.get_num_threads()) for _, where in lots(wanted))
+
+
+def test_the_functions_that_round_alike_everywhere_are_those_of_torch() -> None:
+    x = torch.linspace(-200, 200, 4001, requires_grad=True)
+    for ours, theirs in ((gelu, functional.gelu), (sigmoid, torch.sigmoid)):
+        torch.testing.assert_close(ours(x), theirs(x))
+        torch.testing.assert_close(*(torch.autograd.grad(f(x).sum(), x)[0] for f in (ours, theirs)))
 
 
 @pytest.mark.parametrize("head", [low_rank(), pair_mlp()])

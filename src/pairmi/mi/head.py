@@ -1,5 +1,6 @@
 """The learned estimate of all pairwise mutual information from one pass: a few low-rank forms, mixed for each pair."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -9,9 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.info import entropy
-from pairmi.types import Backbone, PairMatrix, PairmiError, PerPosition, Prediction, RowStreams
+from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams
 
 FAR = 64  # distances from here on are alike
+STEP = 16  # between the numbers of positions that rows are computed with
+CACHED_PAIRS = 27_000  # whose features stay in the cache of a core
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,9 @@ class LowRankConfig:
             raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length >= 0), got {self}")
 
 
-def capacities(log_probs: Float[Tensor, "B L V"]) -> PerPosition:
-    """The entropies in float32, rounded down: what is at most this is at most the entropy."""
-    rounded = entropy(log_probs).float()
-    return torch.nextafter(rounded, torch.zeros_like(rounded))
+def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """The next number below, but not below 0: what is at most this is at most what was rounded to x."""
+    return torch.nextafter(x, torch.zeros_like(x))
 
 
 def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
@@ -52,8 +54,8 @@ class LowRankHead(nn.Module):
     f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
     hidden states, the marginals, the entropy and the place; a pair then costs K products of rank r, a learned e_ij that does
     not look at the canvas, and a small network on all of these: O(N D r + N^2 r). The
-    information bound I_ij <= min(H_i, H_j) holds by construction. Rows are computed one by one, over their masked positions only:
-    a row's pairs stay in the cache, and its bits do not depend on its batch mates.
+    information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
+    computed over about their wanted positions only (see `lots`), each by products of its own: no bit of a row depends on its batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
@@ -88,49 +90,97 @@ class LowRankHead(nn.Module):
 
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
-        caps, inputs = capacities(prediction.log_probs), self._inputs(prediction)
-        length, blocks = prediction.tokens.shape[1], []
-        for row, where in enumerate(open_positions(prediction.wanted)):
-            block = self._pairs(inputs[row].index_select(0, where), caps[row].index_select(0, where), where)
-            blocks.append(spread(block, where, length))
-        return torch.stack(blocks) if blocks else inputs.new_zeros(0, length, length)
-
-    def _inputs(self, prediction: Prediction) -> Float[Tensor, "B L E"]:
-        """What is known of each position."""
-        config, hidden = self.config, prediction.hidden
+        config, length, wanted = self.config, prediction.tokens.shape[1], prediction.wanted
         check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
+        entropies = entropy(prediction.log_probs).float()
+        caps = torch.where(wanted, round_down(entropies), 0)  # which makes the pairs of all other positions 0
+        everything = [x.flatten(0, 1) for x in (prediction.hidden, prediction.log_probs, entropies[:, :, None], caps)]
+        matrix = entropies.new_zeros(len(wanted), length, length)
+        for rows, where in lots(wanted):
+            places = (rows[:, None] * length + where).flatten()
+            *known, some_caps = (x.index_select(0, places).unflatten(0, where.shape) for x in everything)
+            blocks = spread(self._pairs(self._factors(*known, where), some_caps, where), where, length)
+            matrix.index_copy_(0, rows, blocks[: len(rows)])
+        return matrix
+
+    def _factors(
+        self,
+        hidden: Float[Tensor, "R N D"],
+        log_probs: Float[Tensor, "R N V"],
+        entropies: Float[Tensor, "R N 1"],
+        where: Int[Tensor, "R N"],
+    ) -> Float[Tensor, "R K r N"]:
+        """The u of each position, from what is known of it."""
+        config = self.config
         normed = functional.layer_norm(hidden.float().unflatten(2, (config.layers, config.width)), (config.width,)).flatten(2)
-        marginals = prediction.log_probs.float().exp()
-        return torch.cat([normed, marginals, entropy(prediction.log_probs).float()[:, :, None]], dim=2)
-
-    def _pairs(self, inputs: Float[Tensor, "N E"], caps: Float[Tensor, " N"], where: Int[Tensor, " N"]) -> Float[Tensor, "N N"]:
-        """The pairs of one row's masked positions: [K + P + 2, N, N] features, mixed by two small products."""
-        count, config = len(where), self.config
-        inner = self.inner(inputs)
+        inputs = torch.cat([normed, log_probs.float().exp(), entropies], dim=2)
+        shift = self.inner.bias
         if self.position is not None:
-            inner = inner + self.position.index_select(0, where)
-        u = self.project(functional.gelu(inner)).view(count, config.forms, config.rank)
-        forms = torch.bmm((u * self.signs).transpose(0, 1), u.permute(1, 2, 0))
-        low, high = torch.minimum(caps[:, None], caps), torch.maximum(caps[:, None], caps)
-        features = torch.cat([forms, self._places(where), low[None], high[None]]).flatten(1)
-        hidden = torch.addmm(self.mix.bias[:, None], self.mix.weight, features)
-        hidden = hidden.relu() if torch.is_grad_enabled() else hidden.relu_()
-        one_way = torch.sigmoid((self.out @ hidden).view(count, count) + self.bias) * low
-        return (0.5 * (one_way + one_way.t())).fill_diagonal_(0)  # last: a vectorised sigmoid may round equal numbers differently
+            shift = (shift + self.position).index_select(0, where.flatten()).unflatten(0, where.shape)
+        inner = torch.baddbmm(shift, inputs, self.inner.weight.t().expand(len(inputs), -1, -1))
+        return mapped(self.project.weight, gelu(inner).mT, self.project.bias).unflatten(1, (config.forms, config.rank))
 
-    def _places(self, where: Int[Tensor, " N"]) -> Float[Tensor, "P N N"]:
+    def _pairs(self, u: Float[Tensor, "R K r N"], caps: Float[Tensor, "R N"], where: Int[Tensor, "R N"]) -> Float[Tensor, "R N N"]:
+        """The pairs of these positions: K + P + 2 features each, mixed by two small products."""
+        rows, forms, _, count = u.shape
+        bilinear = torch.bmm((u * self.signs[:, :, None]).flatten(0, 1).mT, u.flatten(0, 1)).view(rows, forms, -1)
+        low, high = torch.minimum(caps[:, :, None], caps[:, None]), torch.maximum(caps[:, :, None], caps[:, None])
+        others = torch.cat([self._places(where), low.flatten(1)[:, None], high.flatten(1)[:, None]], dim=1)
+        mixed = mapped(self.mix.weight[:, forms:], others, self.mix.bias)
+        mixed = mixed.baddbmm_(self.mix.weight[:, :forms].expand(rows, -1, -1), bilinear).relu_()
+        share = sigmoid(torch.bmm(self.out.expand(rows, 1, -1), mixed).view(rows, count, count) + self.bias)
+        low.diagonal(dim1=1, dim2=2).zero_()
+        return (share + share.mT) * (0.5 * low)
+
+    def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "R P N*N"]:
         """What is known of a pair from where it is."""
-        if not self.config.length:
-            return self.pair[:, (where[:, None] - where).abs().clamp_max(FAR - 1)]
-        return self.pair if len(where) == self.config.length else self.pair[:, where[:, None], where]
+        pair, length = self.pair.flatten(1).expand(len(where), -1, -1), self.config.length
+        if where.shape[1] == length:
+            return pair
+        index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
+        return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
 
-def spread(block: Float[Tensor, "N N"], where: Int[Tensor, " N"], length: int) -> Float[Tensor, "L L"]:
-    """A matrix over the masked positions of a row as one over all, with zeros elsewhere."""
-    if len(where) == length:
+def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
+    """W x + b, one product per row: of the same shape in every batch."""
+    return torch.baddbmm(bias[:, None].expand(len(x), -1, 1), weight.expand(len(x), -1, -1), x)
+
+
+def gelu(x: Tensor) -> Tensor:
+    """That of torch, which rounds the last elements of a batch in another way than the others; `erf` and `exp` do not."""
+    return 0.5 * x * (1 + torch.erf(0.5**0.5 * x))
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """That of torch, for the same reason; its gradient is finite everywhere."""
+    return (1 + torch.exp(-x.clamp_min(-80))).reciprocal()
+
+
+def lots(wanted: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S N"]]]:
+    """Rows that can be computed together, each with as many positions: those wanted, and others up to a multiple of `STEP` or to all.
+
+    How many they are depends on the row alone, and so do the shapes of the products that its pairs go through, hence its bits. A
+    row without company has its positions twice: several threads would cut a lone product into pieces, and add in another order.
+    """
+    length, threads = wanted.shape[1], torch.get_num_threads()
+    sizes = (wanted.sum(1) + STEP - 1).div(STEP, rounding_mode="floor").mul(STEP).clamp_max(length)
+    first, least = wanted.argsort(dim=1, descending=True, stable=True), min(2, threads)
+    for size in sizes[sizes > 0].unique().tolist():
+        where = first[:, :size] if size < length else torch.arange(length, device=wanted.device).expand_as(first)
+        for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * CACHED_PAIRS // size**2)):
+            yield rows, where.index_select(0, rows.expand(max(least, len(rows))))
+
+
+def crossed(where: Int[Tensor, "R N"], length: int) -> Int[Tensor, "R N*N"]:
+    """The places of all pairs of positions in a matrix over all positions."""
+    return (where[:, :, None] * length + where[:, None]).flatten(1)
+
+
+def spread(block: Float[Tensor, "R N N"], where: Int[Tensor, "R N"], length: int) -> Float[Tensor, "R L L"]:
+    """Matrices over some positions of each row as matrices over all, with zeros elsewhere."""
+    if where.shape[1] == length:
         return block
-    out = block.new_zeros(length, length)
-    return out.index_put((where[:, None], where), block)
+    return block.new_zeros(len(block), length**2).scatter(1, crossed(where, length), block.flatten(1)).unflatten(1, (length, length))
 
 
 def check_prediction(head: nn.Module, prediction: Prediction, width: int, symbols: int, length: int) -> None:

@@ -56,7 +56,7 @@ class PairMLPHead(nn.Module):
         check_prediction(self, prediction, self.config.width, 0, 0)
         length = prediction.tokens.shape[1]
         blocks = [
-            spread(self._pairs(prediction.hidden[row].float().index_select(0, where)), where, length)
+            spread(self._pairs(prediction.hidden[row].float().index_select(0, where))[None], where[None], length)[0]
             for row, where in enumerate(open_positions(prediction.wanted))
         ]
         return torch.stack(blocks) if blocks else prediction.hidden.new_zeros(0, length, length)
