@@ -94,6 +94,7 @@ def _train(command: Adding) -> None:
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: a GPU for each process; default: cuda where there is one")
     head = parser.add_argument_group("head only")
     head.add_argument("--backbone", default="sudoku", help="whose mutual information to learn")
     head.add_argument("--labels", type=Path, help="folder that 'pairmi labels' filled")

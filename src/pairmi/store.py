@@ -79,7 +79,7 @@ def part_of(grid: str) -> Split:
 
 def triangle(matrices: Shaped[Tensor, "B L L"]) -> Shaped[Tensor, "B T"]:
     """The part above the diagonal, row by row."""
-    upper = torch.triu_indices(matrices.shape[1], matrices.shape[1], 1)
+    upper = torch.triu_indices(matrices.shape[1], matrices.shape[1], 1, device=matrices.device)
     return matrices[:, upper[0], upper[1]]
 
 

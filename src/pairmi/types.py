@@ -86,6 +86,11 @@ class Prediction:
         attention, asked = (None if value is None else value[index] for value in (self.attention, self.asked))
         return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention, asked)
 
+    def to(self, device: torch.device | str) -> "Prediction":
+        """The same on another device."""
+        attention, asked = (None if value is None else value.to(device) for value in (self.attention, self.asked))
+        return Prediction(self.tokens.to(device), self.log_probs.to(device), self.hidden.to(device), attention, asked)
+
 
 @runtime_checkable
 class Backbone(Protocol):

@@ -12,9 +12,11 @@ import torch
 
 from heads import labelled, tiny
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.cli import main
 from pairmi.store import shard_file, write_shard
 from pairmi.training.loop import read_log
 from pairmi.training.processes import Processes, together
+from pairmi.types import PairmiError
 
 TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "48", "--grids", "20", "--threads", "1"]
 
@@ -22,15 +24,15 @@ TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "48", "--grid
 def train(run: Path, processes: int, steps: int = 6, what: Sequence[str] = ("denoiser", *TINY)) -> list[float]:
     """The losses that a run logged; every process prints nothing but its bar."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
-    arguments = ["pairmi.training", *what, "--run", str(run), "--steps", str(steps)]
+    arguments = ["pairmi.training", *what, "--run", str(run), "--steps", str(steps), "--device", "cpu"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-2000:]
     return [record["loss"] for record in read_log(run / "log.jsonl")]
 
 
 def test_one_process_has_everything() -> None:
-    with together() as alone:
-        assert alone == Processes(0, 1)
+    with together("cpu") as alone:
+        assert alone == Processes(0, 1, "cpu")
         assert alone.leads
         assert alone.mine([1, 2, 3]) == [1, 2, 3]
         tensor = torch.ones(3)
@@ -44,6 +46,47 @@ def test_every_piece_has_one_owner(count: int) -> None:
     owned = [piece for rank in range(count) for piece in Processes(rank, count).mine(pieces)]
     assert sorted(owned) == pieces
     assert [Processes(rank, count).leads for rank in range(count)] == [True] + [False] * (count - 1)
+
+
+def pretend_gpus(monkeypatch: pytest.MonkeyPatch, gpus: int, **environment: str) -> list[int]:
+    """As if there were so many; which of them becomes the current one."""
+    current: list[int] = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr("torch.cuda.set_device", current.append)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return current
+
+
+def test_a_process_takes_the_gpu_of_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = pretend_gpus(monkeypatch, 2)
+    with together() as alone:
+        assert (alone.device, current) == ("cuda:0", [0])
+    groups: list[str] = []
+    monkeypatch.setattr("torch.distributed.init_process_group", groups.append)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 5)
+    for name in ("barrier", "destroy_process_group"):
+        monkeypatch.setattr(f"torch.distributed.{name}", lambda: None)
+    current = pretend_gpus(monkeypatch, 2, WORLD_SIZE="6", LOCAL_RANK="1", LOCAL_WORLD_SIZE="2")
+    with together() as all_of_us:
+        assert (all_of_us, current) == (Processes(5, 6, "cuda:1"), [1])
+    with together("cpu") as all_of_us:
+        assert (all_of_us, current) == (Processes(5, 6, "cpu"), [1])
+    assert groups == ["cpu:gloo,cuda:nccl", "gloo"]
+
+
+def test_every_process_needs_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_gpus(monkeypatch, 2, WORLD_SIZE="4", LOCAL_RANK="0", LOCAL_WORLD_SIZE="4")
+    remedy = "start torchrun with --nproc-per-node 2, or train on the processor with --device cpu"
+    with pytest.raises(PairmiError, match=f"train: 4 processes on this machine need a GPU each, torch sees 2; {remedy}"), together():
+        pass
+
+
+def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["train", "denoiser", "--run", str(tmp_path), *TINY, "--device", "cuda"]) == 2
+    assert "device='cuda': torch sees no GPU here; use device='cpu'" in capsys.readouterr().err
 
 
 def test_any_number_of_processes_learns_the_same(tmp_path: Path) -> None:

@@ -27,15 +27,14 @@ class Placed:
 
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass over there."""
-        found, home = self.backbone(tokens.to(self.device)), tokens.device
-        attention = None if found.attention is None else found.attention.to(home)
-        return Prediction(tokens, found.log_probs.to(home), found.hidden.to(home), attention)
+        return self.backbone(tokens.to(self.device)).to(tokens.device)
 
 
-def placed(backbone: Backbone, device: str) -> Backbone:
+def placed(backbone: Backbone, device: str, precision: str | None = None) -> Backbone:
     """A backbone with its network on a device; a table stays where it is."""
-    if isinstance(backbone, MaskedLM):  # which does this itself, and computes in another precision there
-        moved = MaskedLM(backbone.network, backbone.translation, Settings(attention=backbone.attention, device=device))
+    if isinstance(backbone, MaskedLM):  # which does this itself, and unless told otherwise computes in another precision there
+        settings = Settings(attention=backbone.attention, device=device, precision=precision)
+        moved = MaskedLM(backbone.network, backbone.translation, settings)
         return moved.reporting(backbone.layers)
     if isinstance(backbone, nn.Module):
         return Placed(backbone.to(device), device)

@@ -11,13 +11,14 @@ from torch.nn import functional
 
 from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
+from pairmi.spread.placed import Placed
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
 from pairmi.training.trajectories import Starts, Trajectories
-from pairmi.types import PairmiError, Prediction, Tokens
+from pairmi.types import Backbone, PairmiError, PerPosition, Prediction, Tokens
 
 Trainable = Transformer | MaskedLM
 Gamma = Callable[[Tensor], Tensor]  # noise schedule: the probability of being masked at time t
@@ -80,7 +81,7 @@ class Corpus(Protocol):
         """Random training sequences, of one length."""
         ...
 
-    def evaluate(self, model: Trainable) -> dict[str, float]:
+    def evaluate(self, model: Backbone) -> dict[str, float]:
         """Figures on held-out sequences."""
         ...
 
@@ -101,8 +102,19 @@ class DenoiseConfig:
             raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
 
 
+def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable:
+    """A network to be trained there, in float32; its weights are drawn on the processor."""
+    if isinstance(shape, TransformerConfig):
+        return Transformer(shape).to(device)
+    return esmc.build(shape, Settings(device=device, precision="float32")).requires_grad_(True)
+
+
 class Denoise:
-    """The training job of a backbone of our own, from the beginning or from given weights."""
+    """The training job of a backbone of our own, from the beginning or from given weights.
+
+    The network and the optimiser's state are on the device of this process, in float32. Weights are initialised, and everything is
+    drawn, on the processor: a run sees the same masks on every device, and can go on on another one.
+    """
 
     def __init__(
         self,
@@ -113,8 +125,8 @@ class Denoise:
         processes: Processes | None = None,
     ) -> None:
         torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
-        self.model: Trainable = Transformer(shape) if isinstance(shape, TransformerConfig) else esmc.build(shape).requires_grad_(True)
         self.shape, self.config, self.corpus, self.processes = shape, config, corpus, processes or Processes()
+        self.model: Trainable = new_network(shape, self.processes.device)
         self.start = "" if start is None else fingerprint(start.state_dict())
         if start is not None:
             self.model.load_state_dict(start.state_dict())
@@ -142,15 +154,20 @@ class Denoise:
         noisy, clean = self._batch(rng)
         sure, tally = torch.zeros(noisy.shape), torch.zeros(2)  # confidences; loss and number of masked positions
         for piece in self.processes.mine(torch.arange(len(noisy)).split(self.config.micro)):
-            prediction = self.model(noisy[piece])
-            loss = cross_entropy(prediction, clean[piece])
-            loss.backward()
-            tally += torch.stack([loss.detach(), prediction.masked.sum()])
-            sure[piece] = confidence(prediction.log_probs.detach()).float()
+            parts, sure[piece] = self._learn(noisy[piece], clean[piece])
+            tally += parts
         loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure)
         if self.trajectories is not None:
             self.trajectories.follow(sure[: self.config.followed], rng)
         return loss_per_position
+
+    def _learn(self, noisy: Tokens, clean: Tokens) -> tuple[Float[Tensor, " 2"], PerPosition]:
+        """The gradients of one piece, added up on the device; back come its part of the tally and the confidences."""
+        prediction = self.model(noisy.to(self.processes.device))
+        loss = cross_entropy(prediction, clean.to(self.processes.device))
+        loss.backward()
+        parts = torch.stack([loss.detach(), prediction.masked.sum()])
+        return parts.cpu(), confidence(prediction.log_probs.detach()).float().cpu()
 
     def _batch(self, rng: torch.Generator) -> tuple[Tokens, Tokens]:
         """Canvases under way, and random masks at stratified levels."""
@@ -165,4 +182,4 @@ class Denoise:
     def evaluate(self) -> dict[str, float]:
         """What the corpus measures."""
         with torch.inference_mode():
-            return self.corpus.evaluate(self.model.eval())
+            return self.corpus.evaluate(Placed(self.model.eval(), self.processes.device))

@@ -17,6 +17,7 @@ from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.provenance import provenance
 from pairmi.spec import Head, Model, identify
+from pairmi.spread.placed import placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.losses import LOSSES
@@ -58,7 +59,11 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
 
 
 class Distill:
-    """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16."""
+    """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16.
+
+    Both networks, which compute in float32, and the optimiser's state are on the device of this process; labels and what the
+    backbone said of them stay on the processor, and go there batch by batch.
+    """
 
     def __init__(
         self,
@@ -76,15 +81,17 @@ class Distill:
                 "label again with this backbone, or choose the one that labelled"
             )
         self.backbone = cast(Transformer | MaskedLM, model.backbone).reporting(layers)
-        self.head, self.config, self.settings, self.states = head, config, settings, len(labels)
         self.processes = processes or Processes()
+        device = self.processes.device
+        self.head, self.config, self.settings, self.states = head.to(device), config, settings, len(labels)
         rng, train, held_out = torch.Generator().manual_seed(config.seed), labels.split("train"), labels.split("validation")
         self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
-        self.lots, self.held_out_lots = Lots(self.backbone, self.train, half=True), Lots(self.backbone, self.held_out)
+        there = placed(self.backbone, device, "float32")
+        self.lots, self.held_out_lots = Lots(there, self.train, half=True, device=device), Lots(there, self.held_out, device=device)
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -111,7 +118,7 @@ class Distill:
                 predicted, within = triangle(self.head.estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
                 error, weight = LOSSES[self.config.loss](predicted, true.nan_to_num(0), within)
                 error.backward()
-                tally += torch.stack([error.detach(), weight])
+                tally += torch.stack([error.detach(), weight]).cpu()
         return self.optimizer.shared_step(step, rate, tally, self.processes)
 
     def evaluate(self) -> dict[str, float]:

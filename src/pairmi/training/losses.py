@@ -27,7 +27,7 @@ def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: 
     error = torch.where(within, predicted - true, 0).square().sum(1) / count
     mean = torch.where(within, true, 0).sum(1) / count
     variance = torch.where(within, true - mean[:, None], 0).square().sum(1) / count
-    return (error / (variance + floor)).sum(), torch.tensor(float(len(true)))
+    return (error / (variance + floor)).sum(), torch.tensor(float(len(true)), device=true.device)
 
 
 def root(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], share: float = 0.1, floor: float = 1e-3) -> Parts:

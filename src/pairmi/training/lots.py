@@ -13,9 +13,13 @@ from pairmi.types import Backbone, Prediction, Tokens
 
 
 class Lots:
-    """The backbone sees every state once; `half` keeps its hidden states in float16."""
+    """The backbone sees every state once; `half` keeps its hidden states in float16.
 
-    def __init__(self, backbone: Backbone, labels: Labels, half: bool = False) -> None:
+    All is kept on the processor, where there is room for it; what is asked for comes on the device.
+    """
+
+    def __init__(self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu") -> None:
+        self.device = device
         self.lot, self.row = torch.zeros(2, len(labels), dtype=torch.long)  # where each state is
         self.kept: list[tuple[Prediction, Tensor]] = []
         for number, (places, some) in enumerate(labels.by_length()):
@@ -28,8 +32,8 @@ class Lots:
         for number in lots.unique().tolist():
             known, mi = self.kept[number]
             rows = self.row[index[lots == number]]
-            some = known.rows(rows)
-            yield replace(some, hidden=some.hidden.float()), mi[rows]
+            some = known.rows(rows).to(self.device)
+            yield replace(some, hidden=some.hidden.float()), mi[rows].to(self.device)
 
 
 def typical_share(labels: Labels) -> float:

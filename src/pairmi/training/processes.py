@@ -9,6 +9,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed
 
+from pairmi.backbones.masked_lm import chosen_device
+from pairmi.types import PairmiError
+
 T = TypeVar("T")
 
 
@@ -18,6 +21,7 @@ class Processes:
 
     rank: int = 0
     count: int = 1
+    device: str = "cpu"  # of its networks and of what they are shown; data, tallies and random draws stay on the processor
 
     @property
     def leads(self) -> bool:
@@ -29,25 +33,45 @@ class Processes:
         return list(pieces[self.rank :: self.count])
 
     def total(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all processes, in one exchange."""
+        """Replace each tensor by its sum over all processes, in one exchange for each device that they are on."""
         if self.count == 1:
             return
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        distributed.all_reduce(flat)
-        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-            tensor.copy_(part.view_as(tensor))
+        for device in dict.fromkeys(tensor.device for tensor in tensors):  # in the order of the tensors: the same in every process
+            here = [tensor for tensor in tensors if tensor.device == device]
+            flat = torch.cat([tensor.reshape(-1) for tensor in here])
+            distributed.all_reduce(flat)
+            for tensor, part in zip(here, flat.split([tensor.numel() for tensor in here]), strict=True):
+                tensor.copy_(part.view_as(tensor))
 
 
 @contextmanager
-def together() -> Iterator[Processes]:
-    """All processes that torchrun started (nccl for tensors on GPUs, gloo for others), or this one alone."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
+def together(device: str | None = None) -> Iterator[Processes]:
+    """All processes that torchrun started (nccl for tensors on GPUs, gloo for others), or this one alone.
+
+    `device` is "cpu", or "cuda" for a GPU for each process; None = GPUs where there are any.
+    """
+    count, own = int(os.environ.get("WORLD_SIZE", "1")), _own_device(device)
     if count == 1:
-        yield Processes()
+        yield Processes(device=own)
         return
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    distributed.init_process_group("gloo" if own == "cpu" else "cpu:gloo,cuda:nccl")
     try:
-        yield Processes(distributed.get_rank(), count)
+        yield Processes(distributed.get_rank(), count, own)
         distributed.barrier()  # nobody leaves before the leader has written everything
     finally:
         distributed.destroy_process_group()
+
+
+def _own_device(name: str | None) -> str:
+    """The processor, or the GPU that has the number of this process on its machine; it becomes the current one."""
+    if chosen_device(name).type == "cpu":
+        return "cpu"
+    number, count = (int(os.environ.get(variable, alone)) for variable, alone in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")))
+    gpus = torch.cuda.device_count()
+    if count > gpus:
+        raise PairmiError(
+            f"train: {count} processes on this machine need a GPU each, torch sees {gpus}; "
+            f"start torchrun with --nproc-per-node {gpus}, or train on the processor with --device cpu"
+        )
+    torch.cuda.set_device(number)
+    return f"cuda:{number}"

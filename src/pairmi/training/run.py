@@ -22,7 +22,7 @@ from pairmi.types import PairmiError
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
-    with together() as processes:
+    with together(options.device) as processes:
         job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
         _fit(job, options, processes, export)
 
@@ -79,14 +79,21 @@ def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_wei
 
 def train_head(options: argparse.Namespace) -> None:
     """Fit a head to labels, draw the learning curve, and write the head where `--out` says."""
+    from pairmi.training.distill import export_head
+
+    with together(options.device) as processes:
+        _fit(_head_job(options, processes), options, processes, export_head)
+
+
+def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.spec import load
     from pairmi.store import read_store
-    from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
+    from pairmi.training.distill import Distill, DistillConfig, make_head
     from pairmi.training.lots import typical_share
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
-    model = load(options.backbone)
+    model = load(options.backbone, device=processes.device)
     found, settings = read_store(options.labels, options.limit)
     if not isinstance(model.backbone, Transformer | MaskedLM):
         raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
@@ -100,8 +107,7 @@ def train_head(options: argparse.Namespace) -> None:
     config = DistillConfig(
         options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
     )
-    with together() as processes:
-        _fit(Distill(model, head, layers, found, settings, config, processes), options, processes, export_head)
+    return Distill(model, head, layers, found, settings, config, processes)
 
 
 def export(checkpoint: Path, out: Path) -> None:
