@@ -98,9 +98,9 @@ class LowRankHead(nn.Module):
         matrix = entropies.new_zeros(len(wanted), length, length)
         for rows, where in lots(wanted):
             places = (rows[:, None] * length + where).flatten()
-            *known, some_caps = (x.index_select(0, places).unflatten(0, where.shape) for x in everything)
-            blocks = spread(self._pairs(self._factors(*known, where), some_caps, where), where, length)
-            matrix.index_copy_(0, rows, blocks[: len(rows)])
+            hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
+            blocks = self._pairs(self._factors(hidden, log_probs, known, where), most, where)
+            matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
         return matrix
 
     def _factors(
@@ -118,7 +118,7 @@ class LowRankHead(nn.Module):
         if self.position is not None:
             shift = (shift + self.position).index_select(0, where.flatten()).unflatten(0, where.shape)
         inner = torch.baddbmm(shift, inputs, self.inner.weight.t().expand(len(inputs), -1, -1))
-        return mapped(self.project.weight, gelu(inner).mT, self.project.bias).unflatten(1, (config.forms, config.rank))
+        return mapped(self.project.weight, gelu(inner).mT, self.project.bias).view(len(where), config.forms, config.rank, -1)
 
     def _pairs(self, u: Float[Tensor, "R K r N"], caps: Float[Tensor, "R N"], where: Int[Tensor, "R N"]) -> Float[Tensor, "R N N"]:
         """The pairs of these positions: K + P + 2 features each, mixed by two small products."""
@@ -180,7 +180,7 @@ def spread(block: Float[Tensor, "R N N"], where: Int[Tensor, "R N"], length: int
     """Matrices over some positions of each row as matrices over all, with zeros elsewhere."""
     if where.shape[1] == length:
         return block
-    return block.new_zeros(len(block), length**2).scatter(1, crossed(where, length), block.flatten(1)).unflatten(1, (length, length))
+    return block.new_zeros(len(block), length**2).scatter(1, crossed(where, length), block.flatten(1)).view(-1, length, length)
 
 
 def check_prediction(head: nn.Module, prediction: Prediction, width: int, symbols: int, length: int) -> None:
