@@ -1,7 +1,6 @@
 """From a FASTA file to a protein model with its own head, through the command line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,12 @@ import torch
 
 import pairmi
 from foreign import made as pretrained
-from pairmi import spec
 from pairmi.cli import main
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.probe import Probe
 from pairmi.spec import load
 from pairmi.store import read_store, square
+from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.training.lots import typical_share
 from pairmi.training.protein_states import family_name
 from proteins import family_members, opinionated_weights, write_fasta
@@ -84,14 +83,7 @@ def test_the_head_is_scored_on_families_that_it_did_not_see(made: Path, capsys: 
     assert "entropy_mae" not in told  # proteins have no symmetries
 
 
-def embed_in_the_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    place: Callable[[str], Path] = spec._weights
-    monkeypatch.setattr(spec, "_weights", lambda name: folder / f"{name}.safetensors" if name.startswith("protein") else place(name))
-    monkeypatch.setattr(spec, "EMBEDDED", ("sudoku", "protein"))
-
-
-def test_the_package_would_bring_both(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed_in_the_package(monkeypatch, made)
+def test_the_package_brings_both() -> None:
     model = pairmi.load("protein")
     assert model.head is not None
     assert model.head.config.length == 0  # places are distances: any length will do
@@ -104,10 +96,9 @@ def test_the_package_would_bring_both(made: Path, monkeypatch: pytest.MonkeyPatc
     assert all(one.rows == one.passes for one in out)  # the head, no probes
 
 
-def test_without_its_weights_the_name_is_not_known() -> None:
-    if "protein" not in spec.EMBEDDED:
-        with pytest.raises(pairmi.PairmiError, match="load: no model or file 'protein'"):
-            pairmi.load("protein")
+def test_the_model_in_the_package_knows_more_than_the_frequencies_of_residues() -> None:
+    omega = "MARVTVQDAVEKIGNRFDLVLVAARRARQMQVGGKDPLVPEENDKTTVIALREIEEGLINNQILDVRERQEQQEQEAAELQAVTAIAEGRR"
+    assert masked_perplexity(pairmi.load("protein"), [omega], 0.5) < 15  # with the frequencies alone about 18
 
 
 def test_what_labels_of_proteins_need(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
