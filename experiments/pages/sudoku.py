@@ -174,7 +174,7 @@ that MI, rule and loop take.
 {speed_ratio(times["rounds"])}
 
 Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles; `own order` is one-by-one decoding in the order of the rule (`fill=singly`), and
-`against own` the difference to it:
+`against own` the difference to it. With argmax the two are not the same: verification leaves open what the conditional is not sure of and asks the rule anew, the own order fills all that was chosen.
 
 {verified_table(solve["drafts"], solve["grid"], solve["own"])}
 
@@ -196,7 +196,7 @@ At the validity of one-by-one decoding less one point, on these {sizes.drawn_sec
 
 {duel(make["second"], 1.0)}
 
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
+Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it (`own order`: drawn so, 81 passes a board; the difference should be noise):
 
 {verified_table(make["drafts"], make["grid"], make["own"])}
 
