@@ -37,12 +37,12 @@ HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTIS
 
 
 def thinned(settings: Sequence[str], every: int) -> list[str]:
-    """Table 2, and of each rule's other settings every so-manieth."""
-    grid = [spec for spec in settings if spec not in protein.TABLE_2]
-    rules = dict.fromkeys(map(report.family, grid))
-    return [spec for spec in settings if spec in protein.TABLE_2] + [
-        spec for rule in rules for spec in [s for s in grid if report.family(s) == rule][::every]
-    ]
+    """Table 2, and of each rule's other settings every so-manieth, from the middle of the first so many."""
+    by_rule: dict[str, list[str]] = {}
+    for spec in settings:
+        if spec not in protein.TABLE_2:
+            by_rule.setdefault(report.family(spec), []).append(spec)
+    return [*protein.TABLE_2, *(spec for own in by_rule.values() for spec in own[min(every // 2, len(own) - 1) :: every])]
 
 
 def table_2(maker: Maker, setup: Setup, train: Path | None, options: argparse.Namespace, figure: Path) -> Record:
