@@ -59,7 +59,9 @@ VARIANTS = (
     replace(BASE, name="twice the forms and widths", forms=32, inner=192, mixer=32),
     replace(BASE, name="loss: balanced", loss="balanced"),
     replace(BASE, name="loss: root", loss="root"),
-    replace(BASE, name="the paper's pairwise MLP", kind="pair-mlp", layers=(8,), rate=1e-3, steps=1 / 2),
+    replace(
+        BASE, name="the paper's pairwise MLP (layer 8, rate 0.001, half of the steps)", kind="pair-mlp", layers=(8,), rate=1e-3, steps=1 / 2
+    ),
 )
 
 
@@ -93,7 +95,7 @@ def label_error(model: Model, test: Labels, count: int) -> dict[str, float]:
     """How well the pruned labels explain full probes of the same states: no head that learns from them can be expected above it."""
     some = test.pick(torch.arange(0, len(test), max(1, len(test) // count)))
     whole = torch.cat(
-        [triangle(Probe(floor=0).measure(model(tokens[None]), model).matrix) for tokens in tqdm(some.tokens, desc="full probes")]
+        [triangle(Probe(floor=0.0).measure(model(tokens[None]), model).matrix) for tokens in tqdm(some.tokens, desc="full probes")]
     )
     within = some.known(model.vocab.size)
     return {
@@ -115,11 +117,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/head-ablation.md"))
     options = parser.parse_args()
     model = load("sudoku")
-    (labels, settings), (test, _) = read_store(options.labels, options.limit), read_store(options.test)
+    (labels, settings), (test, tested) = read_store(options.labels, options.limit), read_store(options.test)
     rows = []
     for number in options.only:
         variant, run = VARIANTS[number], options.runs / f"{number:02d}"
-        about = {"variant": repr(variant), "steps": options.steps, "labels": settings, "states": len(labels), "tested": len(test)}
+        about = {
+            "variant": repr(variant),
+            "steps": options.steps,
+            "labels": settings,
+            "states": len(labels),
+            "test": tested,
+            "tested": len(test),
+        }
         record = Ledger(run / "score.jsonl").measured(
             about,
             lambda: scored(trained(variant, model, labels, settings, options.steps, run), model, test),  # noqa: B023 (called at once)
@@ -128,7 +137,7 @@ def main() -> None:
     if len(rows) < len(VARIANTS):
         return
     error = Ledger(options.runs / "labels.jsonl").measured(
-        {"tested": len(test), "count": options.probed}, lambda: label_error(model, test, options.probed)
+        {"test": tested, "tested": len(test), "count": options.probed}, lambda: label_error(model, test, options.probed)
     )
     text = f"""# What limits the head
 

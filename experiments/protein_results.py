@@ -32,7 +32,7 @@ from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.tasks.protein.structures import read_structures
 
-LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+LEVELS = (0.15, 0.3, 0.5, 0.7, 0.85, 1.0)
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
 
 

@@ -32,6 +32,11 @@ def reckless(name: str) -> str:
     return f"{name}:{_RECKLESS[name]}" if name in _RECKLESS else name
 
 
+def singly(spec: str) -> str:
+    """The same rule, one position a pass."""
+    return f"{spec}{',' if ':' in spec else ':'}fill=singly"
+
+
 def varieties(name: str) -> list[str]:
     """A rule at its defaults, at both ends of its sweep, and at its most careless."""
     return list(dict.fromkeys([name, settings(name)[0], settings(name)[-1], reckless(name)]))

@@ -50,24 +50,31 @@ def verified_table(drafts: list[Record], plain: list[Record], own: Sequence[Reco
     return report.table(rows, (*columns[:4], "own order", "against own", *columns[4:]))
 
 
-def clash_kinds(records: Sequence[Record]) -> str:
+def kinds_of_death(records: Sequence[Record]) -> str:
     """How many boards went wrong in which way."""
-    rows = [{"rule": r["settings"]["rule"], "boards": r["boards"], "wrong": r["clashes"], "against what was visible": r["alone"],
-             "together, exact MI too": r["not_prevented"], "together, exact MI not": r["prevented"]} for r in records]  # fmt: skip
+    rows = [{"rule": r["settings"]["rule"], "boards": r["boards"], "wrong": r["wrong"], "one cell": r["one"],
+             "several, exact MI too": r["not_saved"], "several, exact MI not": r["saved"], "of the several: three or more": r["three"]} for r in records]  # fmt: skip
     return report.table(rows, tuple(rows[0]))
 
 
-def head_error(records: Sequence[Record]) -> str:
-    """The pair that the head missed by most among those that exact MI would have kept apart."""
-    missed = [(clash, record["settings"]["rule"]) for record in records for clash in record["each"] if clash["prevented"]]
-    if not missed:
-        return "No clash of these boards would have been prevented by exact MI."
-    clash, rule = max(missed, key=lambda pair: float(pair[0]["exact"] - pair[0]["predicted"]))
-    board = "\n".join("    " + clash["canvas"][start : start + 9] for start in range(0, 81, 9))
-    return (
-        f"The worst: `{rule}` filled {' and '.join(clash['cells'])} of this board together, and both became {clash['digit']}. The head said that they share "
-        f"{clash['predicted']:.3f} nats; they share {clash['exact']:.3f}.\n\n{board}\n"
+def example(records: Sequence[Record], kind: str) -> str:
+    """The plainest case of an overconfident model (`one`), or of the head's error (`saved`): a board that still had a solution."""
+    deaths = [(death, record["settings"]["rule"]) for record in records for death in record["each"]]
+    if kind == "one":
+        found = [(death["probability"], death, rule) for death, rule in deaths if len(death["cells"]) == 1]
+    else:
+        found = [(death["exact"] - death["predicted"], death, rule) for death, rule in deaths if death["saved"] and death["cells"]]
+    if not found:
+        return "There is none among these boards."
+    _, death, rule = max(found, key=lambda case: float(case[0]))
+    cells = " and ".join(f"{digit} in {cell}" for cell, digit in zip(death["cells"], death["digits"], strict=True))
+    said = (
+        f"The model gave it {death['probability']:.3f}."
+        if kind == "one"
+        else f"The head said that the two cells share {death['predicted']:.3f} nats; they share {death['exact']:.3f}."
     )
+    board = "\n".join("    " + death["canvas"][start : start + 9] for start in range(0, 81, 9))
+    return f"`{rule}` wrote {cells}, and nothing completes the board any more. {said}\n\n{board}"
 
 
 def readable(ratio: Interval) -> str:
@@ -196,7 +203,7 @@ At the validity of one-by-one decoding less one point, on these {sizes.drawn_sec
 
 {duel(make["second"], 1.0)}
 
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it (`own order`: drawn so, 81 passes a board; the difference should be noise):
+Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it (`own order`: drawn so, 81 passes a board; the two part after a rejected draft, when the rule is asked anew):
 
 {verified_table(make["drafts"], make["grid"], make["own"])}
 
@@ -245,10 +252,12 @@ Generating:
   {named(make["grid"], "mi-bound:budget=0.1,penalty=4")}).
 * **An order that opens unsure cells early** pays for the model's imperfect beliefs even when every draw is exact: verified `mi-bound:budget=0.3` draws each symbol from its
   conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, surest first, {named(make["grid"], "sequential")}.
-* **An overconfident model, and the head's error.** The first clash of each board that went wrong: a digit drawn against what was already visible (the model gave it a probability that it should not have);
-  two cells filled together, which the rule would have filled together with exact MI too (its budget, or what pairs do not see); and two that exact MI would have kept apart: the head's error.
+* **What decides a board that comes out wrong**: the pass after which nothing completes it (found by a solver). One cell of the pass may be enough: then the model gave a chance to a digit that has none. Or it takes several, filled
+  together: then the rule with exact MI (full probe) would have filled them together too (its budget, or what pairs do not see), or it would not: the head's error.
 
-{clash_kinds(make["clashes"])}
+{kinds_of_death(make["deaths"])}
 
-{head_error(make["clashes"])}
+An overconfident model: {example(make["deaths"], "one")}
+
+The head's error: {example(make["deaths"], "saved")}
 """

@@ -247,7 +247,7 @@ def rule(text: str, model: Model) -> Selector:
         values["mi"] = estimate(options.pop("mi", default), model, **probing)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, kinds)}")
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, (*kinds, 'fill'))}")
         kind = type(kinds[key])
         values[key] = value if kind is str else _number(text, key, value, kind)
     made = cast(Selector, CATALOGUE[name](**values))

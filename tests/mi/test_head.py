@@ -109,11 +109,13 @@ def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int) ->
     threads = torch.get_num_threads()
     for some in (None, asked):
         prediction, found = Prediction(masked.long() * 4, log_probs, hidden, asked=some), []
-        for number in (1, 2, 3):
-            torch.set_num_threads(number)
-            for size in (1, 2, 7, 60):
-                found.append(torch.cat([ask(head, prediction.rows(rows)) for rows in torch.arange(60).split(size)]))
-        torch.set_num_threads(threads)
+        try:
+            for number in (1, 2, 3):
+                torch.set_num_threads(number)
+                for size in (1, 2, 7, 60):
+                    found.append(torch.cat([ask(head, prediction.rows(rows)) for rows in torch.arange(60).split(size)]))
+        finally:
+            torch.set_num_threads(threads)
         assert all(torch.equal(matrix, found[0]) for matrix in found)
         assert torch.equal(found[0], pair_matrix(found[0], prediction.wanted))
         assert (found[0][pairs(prediction.wanted)] > 0).all()

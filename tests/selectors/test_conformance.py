@@ -11,7 +11,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import Model, rule
 from pairmi.tasks.tables import parity, permutations, random_table
 from pairmi.types import Reason, Selector, Tokens
-from rules import PAIRWISE, opinionated, partly_given, reckless, varieties
+from rules import PAIRWISE, opinionated, partly_given, reckless, singly, varieties
 from worlds import generator, tabular
 
 TABLE = Model(tabular(random_table(5, 3, generator(1), sparsity=0.4, sharpness=1.5)), graph=torch.ones(5, 5).double().triu(3))
@@ -25,7 +25,7 @@ SPECS = [spec for name in CATALOGUE for spec in varieties(name)]
 CONTROLS = [f"{name}:mi={mi}" for name in PAIRWISE for mi in ("shuffled", "random", "structural")]
 CASES = [(world, spec) for world in ("table", "transformer") for spec in SPECS]
 CASES += [(world, name) for world in ("permutations", "parity") for name in CATALOGUE]
-CASES += [("table", f"{reckless(name)},fill=singly".replace(f"{name},", f"{name}:")) for name in CATALOGUE]
+CASES += [("table", singly(reckless(name))) for name in CATALOGUE]
 CASES += [("table", spec) for spec in CONTROLS] + [("transformer", f"{name}:mi=attention") for name in PAIRWISE]
 
 

@@ -8,14 +8,10 @@ from pairmi.selectors.in_turn import InTurn
 from pairmi.selectors.ranking import ranked, take
 from pairmi.spec import load, rule
 from pairmi.types import Reason, Selection, Turn
-from rules import reckless
+from rules import reckless, singly
 
 MODEL = load("sudoku4")
 EMPTY = torch.full((6, 16), 4)
-
-
-def singly(spec: str) -> str:
-    return f"{spec}{',' if ':' in spec else ':'}fill=singly"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -39,6 +35,25 @@ def test_a_choice_is_filled_in_its_order_before_the_next_one_counts() -> None:
 
     filled = [int(step.committed[0].nonzero()) for step in decode(MODEL, EMPTY[:1], InTurn(Fickle()), Sampling(), keep_steps=True).steps]
     assert filled[:9] == [15, 14, 13, 0, 1, 2, 12, 11, 10]
+
+
+def test_a_rule_remembers_only_what_counted() -> None:
+    """MaskGIT follows a schedule of passes: four choices, however many passes they take to fill."""
+    found = decode(MODEL, EMPTY[:2], rule("maskgit:steps=4,noise=0", MODEL), Sampling(seed=2), keep_steps=True)
+    sizes = [int(step.selection.chosen[0].sum()) for step in found.steps]
+    chosen: list[int] = []
+
+    class Watched:
+        inner = rule("maskgit:steps=4,noise=0", MODEL)
+
+        def __call__(self, turn: Turn) -> Selection:
+            choice = self.inner(turn)
+            chosen.append(int(choice.chosen[0].sum()))
+            return choice
+
+    decode(MODEL, EMPTY[:1], InTurn(Watched()), Sampling(seed=2))
+    starts = [sum(sizes[:n]) for n in range(len(sizes))]
+    assert [chosen[start] for start in starts] == sizes
 
 
 def test_every_board_of_an_exact_world_is_valid_singly_but_not_at_once() -> None:

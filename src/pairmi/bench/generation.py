@@ -51,7 +51,7 @@ class Maker:
 
     def _key(self, what: str, **settings: Any) -> dict[str, Any]:
         """What a measurement depends on: the head only where a rule looks at pairs, so that a new head leaves the rest as it is."""
-        head = self.model.head if looks_at_pairs(settings.get("rule", "sequential")) else None
+        head = self.model.head if "rule" in settings and looks_at_pairs(settings["rule"]) else None
         made_for = {"weights": identify(self.model), "head": fingerprint(head.state_dict()) if isinstance(head, nn.Module) else ""}
         return {"what": what, **made_for, **settings}
 

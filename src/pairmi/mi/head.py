@@ -42,12 +42,6 @@ def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     return torch.nextafter(x, torch.zeros_like(x))
 
 
-def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
-    """The positions of each row that are true."""
-    where = torch.nonzero(masked)[:, 1]
-    return list(where.split(masked.sum(1).tolist()))
-
-
 class LowRankHead(nn.Module):
     """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), both ways averaged.
 
@@ -164,7 +158,8 @@ def lots(wanted: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S 
     """
     length, threads = wanted.shape[1], torch.get_num_threads()
     sizes = (wanted.sum(1) + STEP - 1).div(STEP, rounding_mode="floor").mul(STEP).clamp_max(length)
-    first, least = wanted.argsort(dim=1, descending=True, stable=True), min(2, threads)
+    first = wanted.argsort(dim=1, descending=True, stable=True)
+    least = min(2, threads) if wanted.device.type == "cpu" else 1
     for size in sizes[sizes > 0].unique().tolist():
         where = first[:, :size] if size < length else torch.arange(length, device=wanted.device).expand_as(first)
         for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * CACHED_PAIRS // size**2)):

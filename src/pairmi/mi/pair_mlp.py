@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.mi.head import check_prediction, open_positions, spread
+from pairmi.mi.head import check_prediction, spread
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
 
 
@@ -22,6 +22,12 @@ class PairMLPConfig:
     def __post_init__(self) -> None:
         if min(self.width, self.first, self.second) < 1:
             raise PairmiError(f"PairMLPConfig: sizes must be >= 1, got {self}")
+
+
+def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
+    """The positions of each row that are true."""
+    where = torch.nonzero(masked)[:, 1]
+    return list(where.split(masked.sum(1).tolist()))
 
 
 class PairMLPHead(nn.Module):

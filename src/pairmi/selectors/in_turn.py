@@ -1,4 +1,4 @@
-"""Any rule, one position at a time: what its verified drafts are distributed as, and what filling at once is measured against."""
+"""Any rule, one position at a time: it tells what the order of a rule costs from what filling at once costs."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,23 @@ from pairmi.types import Reason, Selection, Selector, Turn
 class InTurn:
     """What a rule chose is filled one position a pass, in the rule's order; only then its next choice counts.
 
-    The rule is asked in every pass, so that it can follow the beliefs, and pays for it: what it says while its last choice is still being
-    filled is dropped. Verified decoding differs in one thing: after a rejected draft it asks the rule anew.
+    Verified drafts are so distributed as long as they are accepted; after a rejected one the rule is asked anew, while here its choice is
+    filled to the end. The rule is asked in every pass, and pays for it; while its last choice is still being filled, what it says
+    and what it would remember are dropped.
     """
 
     rule: Selector
 
     def __call__(self, turn: Turn) -> Selection:
         """Remembers the ranks of what is still to be filled (-1 = nothing), beside all that the rule remembers."""
-        state = dict(turn.state)
-        left = state.pop("in turn", None)
-        choice = self.rule(Turn(turn.prediction, turn.backbone, turn.rng, state))
-        queue = choice.order if left is None else torch.where((left >= 0).any(1, keepdim=True), left, choice.order)
-        masked = turn.prediction.masked
+        before, masked = dict(turn.state), turn.prediction.masked
+        left = before.pop("in turn", torch.full_like(turn.prediction.tokens, -1))
+        busy = (left >= 0).any(1)
+        choice = self.rule(Turn(turn.prediction, turn.backbone, turn.rng, before))
+        queue = torch.where(busy[:, None], left, choice.order)
         order = ranked(torch.where(queue >= 0, -queue.double(), -torch.inf), masked)
         one = take(order, torch.ones_like(order[:, 0]), masked, Reason.OUTRANKED, choice.waiting.amount)
-        return Selection(one.chosen, one.order, one.waiting, {**choice.state, "in turn": queue.masked_fill(one.chosen, -1)})
+        memory = {name: value.clone() for name, value in choice.state.items()}
+        for name in memory.keys() & before.keys():
+            memory[name][busy] = before[name][busy]
+        return Selection(one.chosen, one.order, one.waiting, memory | {"in turn": queue.masked_fill(one.chosen, -1)})

@@ -15,6 +15,7 @@ from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
 from pairmi.spread.placed import Placed
+from pairmi.training.growth import deepened
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
 from pairmi.training.trajectories import Starts, Trajectories
@@ -110,7 +111,7 @@ def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable
 
 
 class Denoise:
-    """The training job of a backbone of our own, from the beginning or from given weights.
+    """The training job of a backbone of our own, from the beginning or from given weights, which may have fewer blocks.
 
     The network and the optimiser's state are on the device of this process, in float32. Weights are initialised, and everything is
     drawn, on the processor: a run sees the same masks on every device, and can go on on another one.
@@ -129,7 +130,8 @@ class Denoise:
         self.model: Trainable = new_network(shape, self.processes.device)
         self.start = "" if start is None else fingerprint(start.state_dict())
         if start is not None:
-            self.model.load_state_dict(start.state_dict())
+            whole = deepened(start, shape.depth) if isinstance(start, Transformer) else start
+            self.model.load_state_dict(whole.state_dict())
         self.trajectories: Trajectories | None = None
         if config.followed:
             if not isinstance(corpus, Starts):

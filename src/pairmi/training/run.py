@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.masked_lm import MaskedLM
@@ -13,7 +13,6 @@ from pairmi.mi.head import LowRankHead
 from pairmi.provenance import provenance
 from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
-from pairmi.training.growth import deepened
 from pairmi.training.loop import Job, fit
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
@@ -33,15 +32,12 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
     start = load(options.start).backbone if options.start else None
-    if start is not None:
-        if not isinstance(start, Transformer) or replace(start.config, depth=shape.depth) != shape or start.depth > shape.depth:
-            raise PairmiError(
-                f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}"
-            )
-        start = deepened(start, shape.depth)
+    grows = isinstance(start, Transformer) and replace(start.config, depth=shape.depth) == shape and start.depth <= shape.depth
+    if start is not None and not grows:
+        raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}")
     rates = Rates().scaled(options.peak)
     config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch), rates=rates)
-    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), start, processes)
+    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), cast(Transformer | None, start), processes)
 
 
 def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
