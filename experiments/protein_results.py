@@ -123,7 +123,7 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
         "scores": scores,
         "costs": head_cost.cost_records({Path(file).stem: (model, model.head)}, empty),
         "length": empty.shape[1],
-        "rows": probing.rows_records(labels, settings),
+        "rows": probing.rows_records(*list(parts.values())[-1]),
     }
 
 

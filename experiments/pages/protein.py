@@ -72,6 +72,8 @@ against others of its own kind: {floor["value"]:.4f} ({floor["low"]:.4f} to {flo
 
 {comparison(table, paper)}
 
+The budgets of the paper's rows are in nats: where a residue has almost 3, as here, a budget of 2 or 4 admits one residue a pass.
+
 Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all; where a rule has none so quick, its quickest), on the test half:
 
 {comparison(chosen, False)}
@@ -85,6 +87,14 @@ recovered in half-hidden sequences (the last three of {options.scored} sequences
 
 ![{figure}](figures/{figure}.png)
 """
+
+
+def above_chance(summary: list[Record]) -> str:
+    """Which ways to rank pairs find contacts at all."""
+    chance = {(row["separation"], row["top"]): row["precision"] for row in summary if row["method"] == "chance"}
+    better = [row for row in summary if row["method"] != "chance" and row["low"] > chance[row["separation"], row["top"]]]
+    told = "; ".join(f"{row['method']} ({row['separation']}, {row['top']})" for row in better)
+    return f"Above chance with its whole interval: {told or 'none, so this model is too weak to see contacts'}."
 
 
 def head_section(found: Record) -> str:
@@ -105,7 +115,7 @@ Cost beside a pass, on empty canvases of {found["length"]} residues:
 
 {report.table(found["costs"], costs)}
 
-Rows of the pruned probe against 1 + N|V|:
+Rows of the pruned probe against 1 + N|V|, on the last of these states (where only some positions of a state were probed, the rows are theirs and the certificate is that of the others):
 
 {report.table(found["rows"], ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency"))}
 """
@@ -129,7 +139,9 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
     touch = section(
         "contacts",
         lambda part: (
-            f"""{report.table(part["summary"], contacts.COLUMNS)}
+            f"""{above_chance(part["summary"])}
+
+{report.table(part["summary"], contacts.COLUMNS)}
 
 ![contacts](figures/protein_contacts.png)"""
         ),
