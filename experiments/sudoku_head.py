@@ -169,6 +169,8 @@ What they were trained on; where the rows differ, so may the scores for that rea
 
 {training_table(heads)}
 
+What limits it is in [head-ablation.md](head-ablation.md): the number of labels.
+
 By source and by masked fraction:
 
 {group_table(records, names)}
