@@ -90,7 +90,7 @@ def solving(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record]]:
     own = bench.run("solve, in the drafts' own orders", half, singly(DRAFTS), GREEDY)
     return {
         "table": bench.run("table 1", test, TABLE_1, GREEDY),
-        "drawn": bench.run("table 1, drawn", replace_boards(test, sizes.test // 10), TABLE_1, DRAWN),
+        "drawn": bench.run("table 1, drawn", test, TABLE_1, DRAWN),
         "grid": grid,
         "best": bench.run("solve, best", test, chosen(grid, 0.5), GREEDY),
         "drafts": drafts,

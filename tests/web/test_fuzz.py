@@ -38,7 +38,10 @@ def test_nothing_a_request_says_is_a_server_error(described, method, path, mode)
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(case=described[path][method].as_strategy(generation_mode=mode))
     def fuzz(case):
-        statuses.add(case.call_and_validate(checks=CHECKS).status_code)
+        response = case.call()
+        refused_unread = response.status_code == 413  # too large: a rejection that the check does not know
+        case.validate_response(response, checks=[check for check in CHECKS if not (refused_unread and check is negative_data_rejection)])
+        statuses.add(response.status_code)
 
     fuzz()
     assert statuses
