@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +97,7 @@ class MaskedLM(nn.Module):
         ids = self.translation.inputs(tokens).to(self.device)
         if self.attention and len(ids) == 1:
             ids = ids.expand(2, -1)  # eager attention multiplies a lone row by another kernel: give it a twin
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+        with self._precision():
             out = self.network(input_ids=ids, output_hidden_states=True, output_attentions=self.attention)
         log_probs = self.translation.log_probs(out.logits[: len(tokens)])
         if self.dtype != torch.float32 and not bool(torch.isfinite(log_probs).all()):
@@ -104,6 +105,10 @@ class MaskedLM(nn.Module):
         hidden = torch.cat([self.translation.within(out.hidden_states[layer])[: len(tokens)].float() for layer in self.layers], dim=2)
         attention = self._averaged(out.attentions)[: len(tokens)].to(tokens.device) if self.attention else None
         return Prediction(tokens, log_probs.to(tokens.device), hidden.to(tokens.device), attention)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """Of the products; in float32 whatever a training job around it says."""
+        return nullcontext() if self.dtype == torch.float32 else torch.autocast(self.device.type, self.dtype)
 
     def _averaged(self, layers: tuple[Float[Tensor, "B H T T"], ...]) -> Attention:
         """Over heads and layers, between our positions: what goes to special tokens is left out, so rows sum to less than 1."""

@@ -32,6 +32,14 @@ class TransformerConfig:
             raise PairmiError(f"TransformerConfig: sizes must be >= 1 and width a multiple of heads, got {self}")
 
 
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Standard attention; in training on a CPU written out, because the fused one is slow backwards in bfloat16 there (half of a step)."""
+    if q.device.type != "cpu" or not torch.is_grad_enabled():
+        return functional.scaled_dot_product_attention(q, k, v)
+    weights = ((q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5).softmax(-1)
+    return weights @ v
+
+
 class Block(nn.Module):
     """Attention and a GELU network, each behind a layer norm, each added to the stream."""
 
@@ -57,8 +65,7 @@ class Block(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """The stream after this block."""
-        attended = functional.scaled_dot_product_attention(*self.queries_keys_values(x))
-        x = x + self.mix(attended.transpose(1, 2).flatten(2))
+        x = x + self.mix(attend(*self.queries_keys_values(x)).transpose(1, 2).flatten(2))
         out: Tensor = x + self.down(functional.gelu(self.up(self.mlp_norm(x))))
         return out
 
@@ -118,8 +125,9 @@ class Transformer(nn.Module):
         return streams
 
     def log_probs(self, hidden: Float[Tensor, "B L D"]) -> LogProbs:
-        """Normalised log-probabilities from the last stream."""
-        return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
+        """Normalised log-probabilities from the last stream, in float32 whatever the precision of the blocks."""
+        with torch.autocast(hidden.device.type, enabled=False):
+            return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
 
     def forward(self, tokens: Tokens) -> Prediction:
         """One pass; outside of training, on a CPU, a few rows at a time."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.backbones.masked_lm import MaskedLM, Settings
+from pairmi.backbones.masked_lm import PRECISIONS, MaskedLM, Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
 from pairmi.spread.placed import Placed
@@ -97,8 +97,11 @@ class DenoiseConfig:
     followed: int = 64  # rows of the batch that follow the model's own order; the others are masked at random levels
     levels: Levels = field(default_factory=Levels)
     rates: Rates = field(default_factory=Rates)
+    precision: str = "float32"  # of the matrix products in training; weights, optimiser and beliefs are in float32
 
     def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise PairmiError(f"DenoiseConfig(precision={self.precision!r}): expected one of {', '.join(PRECISIONS)}")
         if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1:
             raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
 
@@ -165,7 +168,9 @@ class Denoise:
 
     def _learn(self, noisy: Tokens, clean: Tokens) -> tuple[Float[Tensor, " 2"], PerPosition]:
         """The gradients of one piece, added up on the device; back come its part of the tally and the confidences."""
-        prediction = self.model(noisy.to(self.processes.device))
+        kind, dtype = torch.device(self.processes.device).type, PRECISIONS[self.config.precision]
+        with torch.autocast(kind, dtype, enabled=dtype != torch.float32):
+            prediction = self.model(noisy.to(self.processes.device))
         loss = cross_entropy(prediction, clean.to(self.processes.device))
         loss.backward()
         parts = torch.stack([loss.detach(), prediction.masked.sum()])

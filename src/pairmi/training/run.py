@@ -36,7 +36,9 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     if start is not None and not grows:
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}")
     rates = Rates().scaled(options.peak)
-    config = DenoiseConfig(seed=options.seed, batch=options.batch, followed=round(options.followed * options.batch), rates=rates)
+    config = DenoiseConfig(
+        options.seed, options.batch, options.micro, round(options.followed * options.batch), rates=rates, precision=options.precision
+    )
     return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), cast(Transformer | None, start), processes)
 
 
@@ -51,7 +53,7 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
         raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from nothing")
     shape = esmc.Shape(options.width, options.depth, options.heads)
     rates = Rates(weight_decay=0.1).scaled(options.peak)
-    config = DenoiseConfig(options.seed, options.batch, micro=32, followed=0, levels=Levels(share=0.0), rates=rates)
+    config = DenoiseConfig(options.seed, options.batch, options.micro, 0, Levels(share=0.0), rates, options.precision)
     return Denoise(shape, config, read_corpus(options.data, options.validation, shape.longest), processes=processes)
 
 
@@ -64,7 +66,7 @@ def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_wei
         warmup=50,
         decay=options.decay,
         save_every=100,
-        evaluate_every=250,
+        evaluate_every=options.evaluate_every,
         leads=processes.leads,
     )
     if processes.leads:
