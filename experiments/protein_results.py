@@ -1,4 +1,4 @@
-"""What dependence buys on proteins: the paper's table 2 for our model and for AntiBERTy, the model, its head, contacts. Results go to docs/protein-results.md.
+"""What dependence buys on proteins: the paper's table 2 for our model, the model, its head, contacts. Results go to docs/protein-results.md.
 
     python experiments/protein_results.py --train FASTA --validation FASTA [--labels DIR] [--pdb DIR] [--proteins N] [--only PART]
 
@@ -20,20 +20,18 @@ from pairmi.backbones.checkpoint import fingerprint
 from pairmi.bench import contacts, head, head_cost, probing, protein, report
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.protein_study import Setup, duels, natural, own, qualities, study
-from pairmi.mi.contexts import Contexts, averaged_mi
+from pairmi.bench.protein_study import Setup, duels, natural, qualities, study
+from pairmi.mi.contexts import Contexts
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model, identify, load, looks_at_pairs
 from pairmi.store import Labels, read_store
 from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import read_proteins
-from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.tasks.protein.structures import read_structures
 
 LEVELS = (0.15, 0.3, 0.5, 0.7, 0.85, 1.0)
-HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
 
 
 def thinned(settings: Sequence[str], every: int) -> list[str]:
@@ -45,10 +43,11 @@ def thinned(settings: Sequence[str], every: int) -> list[str]:
     return [*protein.TABLE_2, *(spec for own in by_rule.values() for spec in own[min(every // 2, len(own) - 1) :: every])]
 
 
-def table_2(maker: Maker, setup: Setup, train: Path | None, options: argparse.Namespace, figure: Path) -> Record:
-    """All settings on the validation half, Table 2 and the best of each rule on the test half. Without a head no rule looks at pairs."""
-    settings = [spec for spec in thinned(protein.all_settings(), options.every) if maker.model.head is not None or not looks_at_pairs(spec)]
-    table = [spec for spec in protein.TABLE_2 if spec in settings]
+def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | None, options: argparse.Namespace, figure: Path) -> Record:
+    """These settings on the validation half, Table 2 and the best of each rule on the test half. Without a head no rule looks at pairs."""
+    settings, table = (
+        [spec for spec in specs if maker.model.head is not None or not looks_at_pairs(spec)] for specs in (settings, protein.TABLE_2)
+    )
     found = study(maker, setup, settings, table, options.passes, options.clusters)
     nearest = Nearest([record.text for record in read_proteins(train)]) if train is not None else None
     sets = {setup.kind: setup.others[: len(setup.test)]} | {spec: found.made[spec].texts for spec in ("sequential", *found.best)}
@@ -70,21 +69,8 @@ def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
     setup = natural(texts, options.proteins, str(options.validation))
     maker = Maker(model, Ledger(options.records / "protein-sequences.jsonl"))
-    return table_2(maker, setup, options.train, options, options.out.parent / "figures" / "protein.png")
-
-
-def antibodies(model: Model, options: argparse.Namespace) -> Record:
-    """AntiBERTy against its own one-by-one samples, and the map of a heavy chain."""
-    antiberty = load(options.antibody, head=options.antibody_head)
-    maker = Maker(antiberty, Ledger(options.records / "antibody-sequences.jsonl"))
-    setup = own(maker, lengths_like(range(108, 126), options.antibodies))
-    figures = options.out.parent / "figures"
-    found = table_2(maker, setup, None, options, figures / "antibody.png")
-    matrix = averaged_mi(
-        load(options.antibody), antiberty.vocab.encode(HEAVY), Contexts(options.blocks, options.deals), Probe()
-    ).matrix.numpy()
-    contacts.draw_regions(HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", figures / "antibody_map.png")
-    return found | {"regions": contacts.region_records(HEAVY, matrix), "weights": identify(antiberty), "head": antiberty.head is not None}
+    settings = thinned(protein.all_settings(), options.every)
+    return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
 
 def perplexities(model: Model, options: argparse.Namespace) -> Record:
@@ -150,7 +136,6 @@ PARTS: dict[
     "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored")),
     "head": (head_part, ("labels",), ("held_out",)),
     "contacts": (touching, ("pdb",), ("structures", "blocks", "deals")),
-    "antibodies": (antibodies, ("antibodies",), ("antibody", "antibody_head", "every", "passes", "clusters", "scored", "blocks", "deals")),
 }
 
 
@@ -174,9 +159,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--held-out", type=Path, help="folder of labels from the validation file")
     parser.add_argument("--pdb", type=Path, help="folder of structures")
     parser.add_argument("--proteins", type=int, default=500, help="to generate by each setting")
-    parser.add_argument("--antibodies", type=int, default=100, help="the same for AntiBERTy; 0 = leave it out")
-    parser.add_argument("--antibody", default="antiberty", help="the model of antibodies")
-    parser.add_argument("--antibody-head", help="a head for it")
     parser.add_argument("--every", type=int, default=1, help="of each rule's grid take every N-th setting only")
     parser.add_argument("--passes", type=float, default=16.0, help="the best setting of each rule is chosen up to here")
     parser.add_argument("--clusters", type=int, default=15)

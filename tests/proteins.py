@@ -12,12 +12,12 @@ from pairmi.tasks.protein.residues import RESIDUES
 SHAPE = esmc.Shape(width=16, depth=2, heads=2, longest=62)
 
 
-def opinionated_weights(file: Path, seed: int = 0) -> str:
+def opinionated_weights(file: Path, seed: int = 0, shape: esmc.Shape = SHAPE) -> str:
     """A weights file with random, strong opinions."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        weights = {name: tensor * (1 if "norm" in name else 12) for name, tensor in esmc.build(SHAPE).state_dict().items()}
-    save_tensors(file, weights, {"kind": "esmc", "shape": vars(SHAPE)})
+        weights = {name: tensor * (1 if "norm" in name else 12) for name, tensor in esmc.build(shape).state_dict().items()}
+    save_tensors(file, weights, {"kind": "esmc", "shape": vars(shape)})
     return str(file)
 
 

@@ -38,7 +38,7 @@ def test_one_command_makes_the_page_and_goes_on_where_it_stopped(tmp_path: Path,
     assert main([*labels, "--floor", "0.2"]) == 0
     out = tmp_path / "docs" / "page.md"
     command = ["--model", backbone, "--head", head, "--train", str(train), "--validation", str(validation), "--labels"]
-    command += [str(tmp_path / "labels"), "--proteins", "12", "--antibodies", "0", "--every", "99", "--clusters", "3", "--scored", "2"]
+    command += [str(tmp_path / "labels"), "--proteins", "12", "--every", "99", "--clusters", "3", "--scored", "2"]
     command += ["--structures", "1", "--blocks", "2", "--records", str(tmp_path / "records"), "--out", str(out)]
     run(monkeypatch, *command)
     text = out.read_text()
@@ -51,7 +51,7 @@ def test_one_command_makes_the_page_and_goes_on_where_it_stopped(tmp_path: Path,
         "1 + N|V|",
     ):
         assert part in text
-    assert text.count("Not measured.") == 2  # no structures were given, and no antibodies wanted
+    assert text.count("Not measured.") == 1  # no structures were given
     for figure in ("protein", "protein_head"):
         assert (out.parent / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
     before = {file.name: file.read_bytes() for file in (tmp_path / "records").iterdir()}

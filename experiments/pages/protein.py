@@ -71,9 +71,7 @@ def table_section(found: Record, options: argparse.Namespace, paper: bool, count
 against others of its own kind: {floor["value"]:.4f} ({floor["low"]:.4f} to {floor["high"]:.4f}). No rule can be expected below it.
 
 {comparison(table, paper)}
-
-The budgets of the paper's rows are in nats: where a residue has almost 3, as here, a budget of 2 or 4 admits one residue a pass.
-
+{"" if not paper else chr(10) + "The budgets of the paper's rows are in nats: where a residue has almost 3, as here, a budget of 2 or 4 admits one residue a pass." + chr(10)}
 Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all; where a rule has none so quick, its quickest), on the test half:
 
 {comparison(chosen, False)}
@@ -146,19 +144,6 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
 ![contacts](figures/protein_contacts.png)"""
         ),
     )
-    antibody = section(
-        "antibodies",
-        lambda part: (
-            f"""Weights {part["weights"]}; sequences of 108-125 residues from nothing, against the model's own one-by-one samples.{"" if part["head"] else " Without a head for it, the rules that look at pairs were left out: probing in every pass is too dear."}
-
-{table_section(part, options, False, options.antibodies, "antibody")}
-The strongest relations between the regions of a heavy chain:
-
-{report.table(part["regions"][:8], ("between", "pairs", "mean_nats"))}
-
-![map](figures/antibody_map.png)"""
-        ),
-    )
     return f"""# Proteins: what dependence buys
 
 Printed by `python experiments/protein_results.py` ({about}; weights {identify(model)}). Times were taken on a shared machine and are rough.
@@ -180,7 +165,5 @@ The paper's figures are those of ESM-C 300M against UniRef50, embedded by ESM-C;
 
 {touch}
 
-## AntiBERTy
-
-{antibody}
+AntiBERTy, a pretrained model of antibodies: [antibody-results.md](antibody-results.md).
 """

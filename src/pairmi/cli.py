@@ -91,7 +91,9 @@ def _train(command: Adding) -> None:
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument(
-        "--start", metavar="MODEL", help="denoiser: go on from these weights, with more blocks if --depth says so; default: from nothing"
+        "--start",
+        metavar="MODEL",
+        help="denoiser: go on from these weights, with more blocks if --depth says so; head: from this file's; default: from nothing",
     )
     parser.add_argument(
         "--followed",
@@ -131,6 +133,11 @@ def _labels(command: Adding) -> None:
     parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
     parser.add_argument("--shard", type=int, default=256, help="states in a file; of proteins all have one length")
     parser.add_argument("--batch", type=int, default=256, help="sequences evaluated at once")
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "float16", "bfloat16"),
+        help="of the backbone's matrix products; default: float32, of a pretrained model on a GPU float16",
+    )
     parser.add_argument(
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
     )

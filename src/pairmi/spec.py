@@ -181,7 +181,11 @@ def load_own(file: Path, settings: Settings) -> Transformer | MaskedLM:
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
     ours = shape.get("architecture") != "esmc"
-    network = Transformer(TransformerConfig(**shape), settings.attention) if ours else esmc.build(esmc.Shape(**shape), settings)
+    network = (
+        Transformer(TransformerConfig(**shape), settings.attention, settings.precision or "float32")
+        if ours
+        else esmc.build(esmc.Shape(**shape), settings)
+    )
     learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
     weights = {name.removeprefix("model."): tensor.float() for name, tensor in learnt.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pairmi.backbones.rowwise import Rowwise
-from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.backbones.transformer import Transformer, TransformerConfig, attend
 from pairmi.types import Backbone, PairmiError
 
 SMALL = TransformerConfig(symbols="abcde", length=12, width=32, depth=2, heads=4)
@@ -118,6 +118,30 @@ def test_the_linear_map_is_a_linear_map() -> None:
     with torch.no_grad():
         torch.testing.assert_close(layer(x), plain)
     assert layer.bias is None
+
+
+def test_attention_written_out_is_the_fused_one() -> None:
+    q, k, v = torch.randn(3, 5, 2, 7, 4, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        written_out = attend(q, k, v)
+    assert written_out.dtype == torch.bfloat16
+    torch.testing.assert_close(written_out.float(), attend(q, k, v), rtol=0.02, atol=0.02)
+
+
+def test_beliefs_are_in_float32_whatever_the_precision_of_the_blocks() -> None:
+    model, tokens = Transformer(TransformerConfig(width=16, depth=2, heads=2)), torch.full((3, 81), 9)
+    torch.nn.init.normal_(model.readout.weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        log_probs = model(tokens).log_probs
+    assert log_probs.dtype == torch.float32
+    torch.testing.assert_close(log_probs.double().exp().sum(2), torch.ones(3, 81, dtype=torch.double), rtol=0, atol=1e-6)
+
+
+def test_in_half_precision_the_linear_map_takes_the_whole_batch_at_once() -> None:
+    layer, x = Rowwise(8, 5), torch.randn(3, 4, 8)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+        assert layer(x).dtype == torch.bfloat16
 
 
 def test_reported_attention_is_the_attention_of_the_blocks() -> None:

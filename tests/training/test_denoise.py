@@ -144,9 +144,9 @@ def test_it_goes_on_from_given_weights() -> None:
     assert "start" not in job().about()
 
 
-def gradients(micro: int) -> tuple[float, dict[str, Tensor]]:
+def gradients(micro: int, **changes: Any) -> tuple[float, dict[str, Tensor]]:
     """The loss of a step and the gradients that the optimiser would see."""
-    one, seen = job(micro=micro), {}
+    one, seen = job(micro=micro, **changes), {}
     for parameter in one.model.parameters():
         parameter.data.add_(torch.randn(parameter.shape, generator=rng(parameter.numel())), alpha=0.1)
     one.optimizer.step = lambda number, scale: seen.update({n: p.grad.clone() for n, p in one.optimizer.parameters.items()})
@@ -161,6 +161,24 @@ def test_the_size_of_the_pieces_changes_nothing_but_rounding(micro: int) -> None
     for name, gradient in whole.items():
         assert gradient.abs().max() > 0
         torch.testing.assert_close(pieced[name], gradient, rtol=1e-5, atol=1e-5)
+
+
+def test_lower_precision_changes_the_products_and_nothing_else() -> None:
+    (loss, exact), (half_loss, half) = gradients(32), gradients(32, precision="bfloat16")
+    assert 0 < abs(loss - half_loss) < 0.02 * loss
+    for name, gradient in exact.items():
+        assert half[name].dtype == torch.float32
+        assert not torch.equal(half[name], gradient)
+        assert torch.cosine_similarity(half[name].flatten(), gradient.flatten(), dim=0) > 0.99, name
+    one = job(precision="bfloat16")
+    one.advance(0, 1.0)
+    assert all(tensor.dtype != torch.bfloat16 for tensor in one.tensors().values())
+    assert one.about() != job().about()
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(PairmiError, match=r"DenoiseConfig\(precision='half'\): expected one of float32, float16, bfloat16"):
+        job(precision="half")
 
 
 def test_a_tiny_model_learns() -> None:

@@ -13,7 +13,7 @@ from pairmi.info import pairs
 from pairmi.spec import identify, with_head
 from pairmi.store import shard_file, square, triangle, write_shard
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform_pairs
-from pairmi.training.distill import Distill, DistillConfig, batch_of, export_head, make_head, moved
+from pairmi.training.distill import Distill, DistillConfig, batch_of, export_head, make_head, moved, started
 from pairmi.training.loop import Job, fit, read_log
 from pairmi.training.optimizer import Rates
 from pairmi.types import PairmiError
@@ -165,6 +165,22 @@ def test_the_command_trains_and_writes_a_head(tmp_path: Path, capsys: pytest.Cap
     assert with_head(model, str(tmp_path / "h.safetensors")).head is not None
     assert main([*common[:2], "--backbone", "sudoku4", *common[4:], "--labels", str(tmp_path / "labels")]) == 2
     assert "sudoku4 is no transformer" in capsys.readouterr().err
+
+
+def test_a_head_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
+    file, first = tmp_path / "h.safetensors", job()
+    export_head(fit(first, tmp_path / "run", **SCHEDULE), file)
+    fresh = make_head("low-rank", MODEL, [2], SIZES, 1)
+    name = started(fresh, file)
+    assert all(torch.equal(tensor, first.head.state_dict()[part]) for part, tensor in fresh.state_dict().items())
+    again = Distill(MODEL, fresh, [2], LABELS, SETTINGS, DistillConfig(), start=name)
+    assert again.evaluate() == first.evaluate()
+    assert again.about()["start"] == name
+    assert "start" not in first.about()
+    with pytest.raises(PairmiError, match=r"holds no low-rank head of this shape; expected \{'width'"):
+        started(make_head("low-rank", MODEL, [1, 2], SIZES, 1), file)
+    with pytest.raises(PairmiError, match="holds no pair-mlp head of this shape"):
+        started(make_head("pair-mlp", MODEL, [2], SIZES, 1), file)
 
 
 def test_bad_requests_are_refused() -> None:

@@ -107,6 +107,19 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
         make_labels(tiny(seed=1), RandomStates(), tmp_path, 8, seed=3, probe=Probe(floor=0.02), shard=4, quiet=True)
 
 
+def test_labels_of_another_precision_are_refused(tmp_path: Path) -> None:
+    make(tmp_path)
+    half = Transformer(SHAPE, precision="bfloat16")
+    half.load_state_dict(MODEL.backbone.state_dict())
+    with pytest.raises(PairmiError, match="precision"):
+        make_labels(Model(half, "tiny"), RandomStates(), tmp_path, 4, seed=3, probe=Probe(floor=0.02), shard=4, quiet=True)
+    make_labels(Model(half, "tiny"), RandomStates(), tmp_path / "half", 4, seed=3, probe=Probe(floor=0.02), shard=4, quiet=True)
+    (full, _), (lowered, about) = read_store(tmp_path, 4), read_store(tmp_path / "half")
+    assert about["precision"] == "bfloat16"
+    assert not torch.equal(full.mi[:4], lowered.mi)
+    torch.testing.assert_close(full.mi[:4], lowered.mi, rtol=0.2, atol=0.01)
+
+
 def test_impossible_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PairmiError, match="labels: expected at least one state and one in a shard, got 0 and 4"):
         make(tmp_path, count=0)

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pairmi.backbones.precision import named, products_in
 from pairmi.backbones.rowwise import make_rowwise
 from pairmi.backbones.translation import Translation
 from pairmi.types import Attention, PairmiError, Prediction, Tokens, Vocab
-
-PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,7 @@ class MaskedLM(nn.Module):
     def __init__(self, network: Any, translation: Translation, settings: Settings) -> None:
         super().__init__()
         place, depth, layer = chosen_device(settings.device), network.config.num_hidden_layers, settings.layer
-        precision = settings.precision or ("float16" if place.type == "cuda" else "float32")
-        if precision not in PRECISIONS:
-            raise PairmiError(f"MaskedLM(precision={precision!r}): expected one of {', '.join(PRECISIONS)}")
+        dtype = named(settings.precision or ("float16" if place.type == "cuda" else "float32"), "MaskedLM")
         if layer is not None and not -depth - 1 <= layer <= depth:
             raise PairmiError(
                 f"MaskedLM(layer={layer}): the model has layers 0 (its embedding) to {depth}, or -1 to {-depth - 1} from the end"
@@ -56,7 +52,7 @@ class MaskedLM(nn.Module):
         if place.type == "cpu":
             make_rowwise(network)
         self.network = network.to(place).eval().requires_grad_(False)
-        self.translation, self.device, self.dtype = translation, place, PRECISIONS[precision]
+        self.translation, self.settings, self.device, self.dtype = translation, settings, place, dtype
         self.vocab: Vocab = translation.vocab
         self.layers: tuple[int, ...] = (
             depth if layer is None else layer % (depth + 1),
@@ -97,7 +93,7 @@ class MaskedLM(nn.Module):
         ids = self.translation.inputs(tokens).to(self.device)
         if self.attention and len(ids) == 1:
             ids = ids.expand(2, -1)  # eager attention multiplies a lone row by another kernel: give it a twin
-        with self._precision():
+        with products_in(self.dtype, self.device.type):
             out = self.network(input_ids=ids, output_hidden_states=True, output_attentions=self.attention)
         log_probs = self.translation.log_probs(out.logits[: len(tokens)])
         if self.dtype != torch.float32 and not bool(torch.isfinite(log_probs).all()):
@@ -105,10 +101,6 @@ class MaskedLM(nn.Module):
         hidden = torch.cat([self.translation.within(out.hidden_states[layer])[: len(tokens)].float() for layer in self.layers], dim=2)
         attention = self._averaged(out.attentions)[: len(tokens)].to(tokens.device) if self.attention else None
         return Prediction(tokens, log_probs.to(tokens.device), hidden.to(tokens.device), attention)
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        """Of the products; in float32 whatever a training job around it says."""
-        return nullcontext() if self.dtype == torch.float32 else torch.autocast(self.device.type, self.dtype)
 
     def _averaged(self, layers: tuple[Float[Tensor, "B H T T"], ...]) -> Attention:
         """Over heads and layers, between our positions: what goes to special tokens is left out, so rows sum to less than 1."""

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pairmi.backbones.precision import named, products_in
 from pairmi.backbones.rowwise import Rowwise
 from pairmi.counting import joined
 from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
@@ -33,10 +34,10 @@ class TransformerConfig:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Standard attention; in training on a CPU written out, because the fused one is slow backwards in bfloat16 there (half of a step)."""
-    if q.device.type != "cpu" or not torch.is_grad_enabled():
+    """Standard attention; written out for training in half precision on a CPU, where the fused one takes half of a step to go back."""
+    if not (torch.is_grad_enabled() and q.device.type == "cpu" and torch.is_autocast_enabled("cpu")):
         return functional.scaled_dot_product_attention(q, k, v)
-    weights = ((q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5).softmax(-1)
+    weights: Tensor = ((q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5).softmax(-1)
     return weights @ v
 
 
@@ -73,9 +74,10 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Marginals of all masked positions; it is told nothing of a task but a learned embedding per position."""
 
-    def __init__(self, config: TransformerConfig, report_attention: bool = False) -> None:
+    def __init__(self, config: TransformerConfig, report_attention: bool = False, precision: str = "float32") -> None:
         super().__init__()
         self.config, self.report_attention = config, report_attention
+        self.dtype = named(precision, "Transformer")  # of the matrix products in the blocks
         self.layers: tuple[int, ...] = (config.depth,)  # which streams are reported as `hidden`, side by side
         self.vocab = Vocab(tuple(config.symbols), config.blanks)
         self.symbol = nn.Embedding(self.vocab.size + 1, config.width)
@@ -120,8 +122,9 @@ class Transformer(nn.Module):
         if tokens.shape[1] != self.length:
             raise PairmiError(f"Transformer: expected canvases of {self.length} positions, got {tokens.shape[1]}")
         streams = [self.symbol(tokens) + self.position]
-        for block in self.blocks:
-            streams.append(block(streams[-1]))
+        with products_in(self.dtype, tokens.device.type):
+            for block in self.blocks:
+                streams.append(block(streams[-1]))
         return streams
 
     def log_probs(self, hidden: Float[Tensor, "B L D"]) -> LogProbs:

@@ -55,12 +55,15 @@ class Yardstick:
         """How many sequences are in each cluster."""
         return self.clusters.count(embed(self.backbone, texts))
 
-    def judge(self, spec: str, made: Made, baseline: Int[np.ndarray, " K"]) -> dict[str, Any]:
-        """Divergence from the reference in nats with its interval, its root, and how much more it is than the baseline's."""
+    def judge(self, spec: str, made: Made, baseline: Int[np.ndarray, " K"] | None) -> dict[str, Any]:
+        """Divergence from the reference in nats with its interval and its root, and the excess over a baseline, if there is one."""
         counts = self.count(made.texts)
-        found, more = distance(counts, self.counts), difference(counts, baseline, self.counts)
+        found = distance(counts, self.counts)
         costs = {"passes": made.passes, "rows": made.rows, "probe_rows": made.probe_rows, "seconds": made.seconds}
         far = {"jsd": found.value, "low": found.low, "high": found.high, "root": found.value**0.5}
+        if baseline is None:
+            return {"rule": spec, **costs, **far}
+        more = difference(counts, baseline, self.counts)
         return {"rule": spec, **costs, **far, "more": more.value, "more_low": more.low, "more_high": more.high}
 
 

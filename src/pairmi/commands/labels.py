@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> None:
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
-    engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options))
+    engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
     make_labels(
         model,
         drawn_from(model, options),

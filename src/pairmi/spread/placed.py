@@ -31,9 +31,9 @@ class Placed:
 
 
 def placed(backbone: Backbone, device: str, precision: str | None = None) -> Backbone:
-    """A backbone with its network on a device; a table stays where it is."""
+    """A backbone with its network on a device, in the precision that is asked for or was when it was loaded; a table stays where it is."""
     if isinstance(backbone, MaskedLM):  # which does this itself, and unless told otherwise computes in another precision there
-        settings = Settings(attention=backbone.attention, device=device, precision=precision)
+        settings = Settings(attention=backbone.attention, device=device, precision=precision or backbone.settings.precision)
         moved = MaskedLM(backbone.network, backbone.translation, settings)
         return moved.reporting(backbone.layers)
     if isinstance(backbone, nn.Module):

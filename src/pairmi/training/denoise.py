@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.backbones.masked_lm import PRECISIONS, MaskedLM, Settings
+from pairmi.backbones.masked_lm import MaskedLM, Settings
+from pairmi.backbones.precision import named, products_in
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
 from pairmi.spread.placed import Placed
@@ -100,8 +101,7 @@ class DenoiseConfig:
     precision: str = "float32"  # of the matrix products in training; weights, optimiser and beliefs are in float32
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise PairmiError(f"DenoiseConfig(precision={self.precision!r}): expected one of {', '.join(PRECISIONS)}")
+        named(self.precision, "DenoiseConfig")
         if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1:
             raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
 
@@ -168,8 +168,7 @@ class Denoise:
 
     def _learn(self, noisy: Tokens, clean: Tokens) -> tuple[Float[Tensor, " 2"], PerPosition]:
         """The gradients of one piece, added up on the device; back come its part of the tally and the confidences."""
-        kind, dtype = torch.device(self.processes.device).type, PRECISIONS[self.config.precision]
-        with torch.autocast(kind, dtype, enabled=dtype != torch.float32):
+        with products_in(named(self.config.precision, "DenoiseConfig"), torch.device(self.processes.device).type):
             prediction = self.model(noisy.to(self.processes.device))
         loss = cross_entropy(prediction, clean.to(self.processes.device))
         loss.backward()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.info import pairs
@@ -58,6 +58,19 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
     raise PairmiError(f"train head: unknown kind {kind!r}; known: {LowRankHead.kind}, {PairMLPHead.kind}")
 
 
+def started(head: Head, file: Path) -> str:
+    """Let a fresh head begin with the weights of another, which may have been made for another backbone; their fingerprint.
+
+    Where that backbone has grown into this one (`training/growth.py`), its streams mean much the same.
+    """
+    tensors, about = load_tensors(file)
+    expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
+    if about.get("head") != head.kind or {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
+        raise PairmiError(f"train head: {file} holds no {head.kind} head of this shape; expected {head.about()}")
+    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    return fingerprint(tensors)
+
+
 class Distill:
     """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16.
 
@@ -74,7 +87,9 @@ class Distill:
         settings: Mapping[str, Any],
         config: DistillConfig,
         processes: Processes | None = None,
+        start: str = "",
     ) -> None:
+        self.start = start  # the fingerprint of the weights that the head begins with, if they are not drawn
         if settings["backbone"] != identify(model):
             raise PairmiError(
                 f"train head: the labels were made by weights {settings['backbone']}, but model {model.name!r} has {identify(model)}; "
@@ -102,7 +117,7 @@ class Distill:
             "backbone": self.settings["backbone"],
             "labels": {**self.settings, "count": self.states},
             "training": asdict(self.config),
-        }
+        } | ({"start": self.start} if self.start else {})
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights and the optimiser's state."""

@@ -12,6 +12,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm import tqdm
 
+from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.transformer import Transformer
 from pairmi.counting import Counting
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
@@ -63,7 +65,8 @@ def describe(model: Model, states: States, probe: Probe, seed: int, shard: int, 
     """Everything that labels depend on."""
     about = {"format": 2, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
     about |= {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
-    return about | asdict(effort)
+    dtype = model.backbone.dtype if isinstance(model.backbone, Transformer | MaskedLM) else torch.float32
+    return about | asdict(effort) | ({} if dtype == torch.float32 else {"precision": str(dtype).removeprefix("torch.")})
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def train_head(options: argparse.Namespace) -> None:
 def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.spec import load
     from pairmi.store import read_store
-    from pairmi.training.distill import Distill, DistillConfig, make_head
+    from pairmi.training.distill import Distill, DistillConfig, make_head, started
     from pairmi.training.lots import typical_share
 
     if options.labels is None:
@@ -100,12 +100,13 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     layers = options.layers or [model.backbone.depth]
     sizes = {"inner": options.inner, "forms": options.forms, "rank": options.rank, "mixer": options.mixer}
     head = make_head(options.kind, model, layers, sizes, options.seed)
-    if isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
+    start = started(head, Path(options.start)) if options.start else ""
+    if not start and isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
         head.begin_at(typical_share(found.split("train")))
     config = DistillConfig(
         options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
     )
-    return Distill(model, head, layers, found, settings, config, processes)
+    return Distill(model, head, layers, found, settings, config, processes, start)
 
 
 def export(checkpoint: Path, out: Path) -> None:
