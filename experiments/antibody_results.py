@@ -37,21 +37,16 @@ SETTINGS = (  # about as quick as the paper's rows; a residue of which nothing i
     "eb:budget=4",
     "eb:budget=6",
     "threshold:threshold=0.4",
-    "factor:factor=1.5",
     "factor:factor=2",
     "maskgit:steps=15,noise=0",
-    "maskgit:steps=15,noise=1",
     "mi-guided:budget=8,penalty=1",
-    "mi-guided:budget=8,penalty=4",
     "mi-bound:budget=0.25,order=information",
     "mi-bound:budget=0.5,order=information",
     "mi-bound:budget=1,order=information",
     "mi-bound:budget=0.25,order=entropy",
     "mi-bound:budget=0.5,order=entropy",
-    "mi-bound:budget=1,order=entropy",
     "mi-bound:budget=0.5,order=entropy,belief=0.1",
     "independent-set:threshold=0.01",
-    "independent-set:threshold=0.03",
 )
 
 

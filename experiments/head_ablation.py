@@ -107,6 +107,7 @@ def label_error(model: Model, test: Labels, count: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="sudoku-small", help="whose mutual information the labels are")
     parser.add_argument("--labels", type=Path, required=True)
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--limit", type=int, help="learn from about so many states only")
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/ablation"))
     parser.add_argument("--out", type=Path, default=Path("docs/head-ablation.md"))
     options = parser.parse_args()
-    model = load("sudoku")
+    model = load(options.model)
     (labels, settings), (test, tested) = read_store(options.labels, options.limit), read_store(options.test)
     rows = []
     for number in options.only:
@@ -141,7 +142,7 @@ def main() -> None:
     )
     text = f"""# What limits the head
 
-Printed by `python experiments/head_ablation.py` ({", ".join(f"{key} {value}" for key, value in provenance().items())}; backbone {identify(model)}). {len(labels)} labelled states
+Printed by `python experiments/head_ablation.py` ({", ".join(f"{key} {value}" for key, value in provenance().items())}; `{model.name}`, weights {identify(model)}). {len(labels)} labelled states
 ({settings["positions"] or "all"} positions of each probed), {options.steps} steps of 64 states unless it says otherwise, one change at a time; `minutes` of training on this machine; R2 on {len(test)} fully probed states of grids that no head has seen.
 
 {report.table(rows, tuple(rows[0]))}

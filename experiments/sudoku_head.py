@@ -22,8 +22,6 @@ from pairmi.store import Labels, read_store
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 from pairmi.tasks.sudoku.rules import cell_name, peers, units
 
-EMBEDDED = "src/pairmi/weights/sudoku-head.safetensors"
-
 
 def relations() -> dict[str, torch.Tensor]:
     """Every relation that two cells can have."""
@@ -215,13 +213,15 @@ The AUROC column above is that of "shares a row, column or box" from MI alone. A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="sudoku", help="an embedded one")
     parser.add_argument("--labels", type=Path, required=True)
     parser.add_argument("--head", nargs="*", default=[], help="heads to compare with the embedded one")
     parser.add_argument("--states", type=int, default=48, help="to probe fully")
     parser.add_argument("--out", type=Path, default=Path("docs/head.md"))
     options = parser.parse_args()
     labels, settings = read_store(options.labels)
-    text = measure(load("sudoku"), labels, settings, [EMBEDDED, *options.head], options.out.parent / "figures", options.states)
+    embedded = f"src/pairmi/weights/{options.model}-head.safetensors"
+    text = measure(load(options.model), labels, settings, [embedded, *options.head], options.out.parent / "figures", options.states)
     options.out.write_text(text)
     print(text)
 

@@ -16,7 +16,7 @@ from pairmi.draw import Streams
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
-from pairmi.spec import Model, identify, load, rule, with_head
+from pairmi.spec import EMBEDDED, HEADED, Model, identify, load, rule, with_head
 from pairmi.types import PairmiError
 
 MODEL = tiny()
@@ -107,6 +107,15 @@ def test_what_is_no_head_is_refused(files: tuple[str, str], tmp_path: Path) -> N
         with_head(MODEL, save_head(tmp_path / "wrong", low_rank(), MODEL, config=low_rank(rank=2).about()))
     with pytest.raises(PairmiError, match="no file at"):
         with_head(MODEL, str(tmp_path / "absent"))
+
+
+def test_every_model_in_the_package_brings_its_head_unless_a_layer_is_asked_for() -> None:
+    assert {"sudoku", "protein"} <= set(EMBEDDED) <= set(HEADED)
+    for name in EMBEDDED:
+        model = load(name)
+        assert model.head is not None
+        assert load(name, layer=1).head is None
+        assert load(name, layer=1).backbone.layers == (1,) != model.backbone.layers
 
 
 def test_a_table_has_no_head() -> None:

@@ -148,7 +148,7 @@ def page(solve: Found, make: Found, estimates: Found, times: Found, model: Model
     generated = ("rule", "boards", "valid", "distinct", "worst", "p")
     return f"""# Sudoku: what dependence buys
 
-Printed by `python experiments/sudoku_results.py` ({about}; weights {identify(model)}). Quality is the fraction of puzzles filled exactly as their only
+Printed by `python experiments/sudoku_results.py` ({about}; model `{model.name}`, weights {identify(model)}). Quality is the fraction of puzzles filled exactly as their only
 solution says, or of boards from nothing that obey the rules. `against` is the paired difference to one-by-one decoding on the same boards, in
 points, with its 95 % bootstrap interval. `rows` counts every sequence evaluated, probes and verification included; times are milliseconds a board
 on one thread of a machine that was busy with other measurements, so they are rough (but for the table of times). Settings were chosen on validation boards alone: {sizes.validation} puzzles;

@@ -35,7 +35,8 @@ def _weights(name: str) -> Path:
     return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
-EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # models whose weights are in the package
+EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
+HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
 FILLS = ("at-once", "singly")  # how much of a rule's choice a pass fills
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 
@@ -106,7 +107,7 @@ def load(
     The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of an embedded model or a file; an embedded model brings its own.
+    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
     """
     if name in WORLDS:
         world = WORLDS[name]()
@@ -122,7 +123,7 @@ def load(
     backbone = load_own(file, Settings(layer, attention, device, precision))
     is_sudoku = backbone.length == 81 and "".join(backbone.vocab.symbols) == "123456789"
     model = Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
-    own = name if name in EMBEDDED and _weights(f"{name}-head").is_file() else None
+    own = name if name in EMBEDDED and name in HEADED and layer is None else None  # who asks for a layer gets that, not what a head reads
     return model if head is None and own is None else with_head(model, head or cast(str, own))
 
 
@@ -143,7 +144,7 @@ def identify(model: Backbone) -> str:
 
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
-    file = _weights(f"{name}-head") if name in EMBEDDED else Path(name)
+    file = _weights(f"{name}-head") if name in HEADED else Path(name)
     tensors, about = load_tensors(file)
     if about.get("kind") != "head" or about.get("head") not in HEADS:
         raise PairmiError(
