@@ -25,13 +25,10 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 
 
 def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    backbone, records, out = (
-        opinionated_weights(tmp_path / "p.safetensors", shape=LONG),
-        tmp_path / "records",
-        tmp_path / "docs" / "page.md",
-    )
-    command = ["--model", backbone, "--sequences", "6", "--every", "99", "--clusters", "3", "--scored", "1", "--blocks", "2"]
-    command += ["--records", str(records), "--out", str(out)]
+    backbone = opinionated_weights(tmp_path / "p.safetensors", shape=LONG)
+    records, out = tmp_path / "records", tmp_path / "docs" / "page.md"
+    command = ["--model", backbone, "--sequences", "8", "--lengths", "14", "15", "--clusters", "3", "--scored", "1", "--blocks", "2"]
+    command += ["--precision", "bfloat16", "--records", str(records), "--out", str(out)]
     run(monkeypatch, *command)
     first = out.read_text()
     assert "rules that look at pairs were left out" in first
@@ -43,12 +40,12 @@ def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rule
     torch.manual_seed(0)
     untrained = LowRankHead(LowRankConfig(16, 20, inner=8, forms=2, rank=2, mixer=4))
     head = save_head(tmp_path / "antiberty-head.safetensors", untrained, load(backbone))
-    before = (records / "sequences-float32.jsonl").read_text()
+    before = (records / "sequences-bfloat16.jsonl").read_text()
     run(monkeypatch, *command, "--head", head, "--labels", labels)
     text = out.read_text()
-    for part in ("| mi-guided:budget=2,penalty=1", "Cost beside a pass", "1 + N|V|", "FR3"):
+    for part in ("| mi-guided:budget=2,penalty=1", "Cost beside a pass", "1 + N|V|", "FR3", "R2 of the MI"):
         assert part in text
     assert "left out" not in text
-    assert (records / "sequences-float32.jsonl").read_text().startswith(before)  # nothing was made again
+    assert (records / "sequences-bfloat16.jsonl").read_text().startswith(before)  # nothing was made again
     for figure in ("antibody", "antibody_head", "antibody_map"):
         assert (out.parent / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")

@@ -31,9 +31,22 @@ Rows of the pruned probe against 1 + N|V| for the probed positions of the test s
 """
 
 
-def page(table: Record, fidelity: Record | None, chain: Record, model: Model, options: argparse.Namespace) -> str:
+def page(
+    table: Record, fidelity: Record | None, chain: Record, lowered: list[Record] | None, model: Model, options: argparse.Namespace
+) -> str:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     alone = "" if model.head else " Without a head for it the rules that look at pairs were left out: probing in every pass is too dear."
+    half = (
+        f"""
+## What half precision changes
+
+The chain, some of it masked, in {options.precision} against float32: mean KL of the marginals, and the MI of four positions with all others by probing, in nats.
+
+{report.table(lowered, tuple(lowered[0]))}
+"""
+        if lowered
+        else ""
+    )
     return f"""# AntiBERTy: what dependence buys on a pretrained model
 
 Printed by `python experiments/antibody_results.py` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
@@ -55,4 +68,4 @@ The residues of trastuzumab's heavy chain are dealt into {options.blocks} blocks
 {report.table(chain["regions"][:8], ("between", "pairs", "mean_nats"))}
 
 ![map](figures/antibody_map.png)
-"""
+{half}"""
