@@ -5,8 +5,8 @@
 The reference are the model's own one-by-one samples, so that what a rule loses is measured, not how good the model is. Those that are not
 tested on are written into --records as FASTA; a head is trained on labels from them:
 
-    pairmi labels     --backbone antiberty --data RECORDS/samples.fasta --out LABELS --states 1024 --positions 4 --shard 16 --floor 0.02
-    pairmi train head --backbone antiberty --labels LABELS --layers 6 8 --loss root --rate 3e-3 --inner 48 --forms 8 --batch 32 --steps 2500 --run RUN --out FILE
+    pairmi labels     --backbone antiberty --precision bfloat16 --data RECORDS/samples.fasta --out LABELS --states 640 --positions 4 --shard 16 --floor 0.02
+    pairmi train head --backbone antiberty --labels LABELS --layers 6 8 --loss root --rate 3e-3 --inner 24 --forms 4 --rank 8 --mixer 8 --batch 32 --steps 450 --decay 0.7 --run RUN --out FILE
 
 Without a head the rules that look at pairs are left out. Every measurement is kept in --records: an interrupted run goes on where it stopped.
 """

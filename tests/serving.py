@@ -33,7 +33,7 @@ class Slow:
 
 def models(folder: Path, slow: Slow | None = None) -> dict[str, Model]:
     """The Sudoku model with a head of random weights, two exact worlds, and a slow one."""
-    sudoku = load("sudoku")
+    sudoku = load("sudoku-small")
     head = low_rank(width=128, symbols=9, length=81)
     guided = with_head(sudoku, save_head(folder / "head.safetensors", head, sudoku, (sudoku.backbone.config.depth,)))
     return {"sudoku": guided, "sudoku4": load("sudoku4"), "markov": load("markov"), "slow": Model(slow or Slow(0.02), "slow")}

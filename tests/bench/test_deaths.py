@@ -62,7 +62,7 @@ def rectangle() -> torch.Tensor:
 
 def test_a_blind_head_is_found_out() -> None:
     boards = Boards("open", "test", rectangle().repeat(12, 1))
-    found = deaths(Model(load("sudoku").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
+    found = deaths(Model(load("sudoku-small").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
     assert found["wrong"] == found["saved"] > 0
     assert all(len(death["cells"]) == 2 and death["filled"] == 4 and death["predicted"] == 0 for death in found["each"])
     assert all(death["exact"] > 0.3 for death in found["each"])  # almost log 2

@@ -13,7 +13,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import load, rule
 from pairmi.types import PairmiError
 
-MODEL = load("sudoku")
+MODEL = load("sudoku-small")
 BOARDS = make_boards("puzzles", 3, "validation")
 SPECS = ("sequential", "top-k:k=27", "threshold:threshold=0.99")
 
