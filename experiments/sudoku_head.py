@@ -139,22 +139,22 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     costs = head_cost.cost_records(
         {name: (reader, reader.head) for name, reader in readers.items() if reader.head}, torch.full((256, 81), 9)
     )
-    head.draw_calibration(head.calibration_curves(model, test, heads), figures / "head_calibration.png")
+    head.draw_calibration(head.calibration_curves(model, test, heads), figures / f"head_{model.name}.png")
     probe = Probe(settings["form"], settings["floor"])
     some = test.tokens[:: max(1, len(test) // states)][:states]
     confirmed, through = probing.confirmed(model, some, probe), probing.throughput(model, some[: states // 2], probe, rounds=3)
     symmetric = probing.equivariance(model, some, probe, torch.Generator().manual_seed(0))
     tokens, i, j, digit, nats = locked_pair(readers[names[0]])
-    draw_pair(readers[names[0]], tokens, i, j, digit, nats, figures / "locked_pair.png")
+    draw_pair(readers[names[0]], tokens, i, j, digit, nats, figures / f"locked_pair_{model.name}.png")
     everything = [record for record in records if record["group"] == "all"]
     consistency = [
         {"what": "abs(I_ij - I_ji), mean of a state"} | quantiles(labels.asymmetry),
         {"what": "KL of m from p, mean of a state"} | quantiles(labels.inconsistency),
     ]
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    return f"""# The head, measured
+    return f"""# The head of `{model.name}`, measured
 
-Printed by `python experiments/sudoku_head.py` ({about}; backbone {identify(model)}). MI by pruned probing (form {settings["form"]}, floor
+Printed by `python experiments/sudoku_head.py` ({about}; model `{model.name}`, weights {identify(model)}). MI by pruned probing (form {settings["form"]}, floor
 {settings["floor"]} nats); scores on {len(test)} states of grids that no head was trained on. R2 and errors are over pairs of open cells, in nats.
 
 ## Fidelity
@@ -173,7 +173,7 @@ By source and by masked fraction:
 
 {group_table(records, names)}
 
-![calibration](figures/head_calibration.png)
+![calibration](figures/head_{model.name}.png)
 
 ## Cost beside a pass of the backbone (batch 256, alternately measured)
 
@@ -207,7 +207,7 @@ How far the beliefs follow Sudoku's symmetries (MI of moved canvases against mov
 
 The AUROC column above is that of "shares a row, column or box" from MI alone. As in the paper's first figure, a board of a real puzzle in which a digit has two places left:
 
-![a digit with two places](figures/locked_pair.png)
+![a digit with two places](figures/locked_pair_{model.name}.png)
 """
 
 
