@@ -43,7 +43,7 @@ def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rule
     before = (records / "sequences-bfloat16.jsonl").read_text()
     run(monkeypatch, *command, "--head", head, "--labels", labels)
     text = out.read_text()
-    for part in ("| mi-guided:budget=2,penalty=1", "Cost beside a pass", "1 + N|V|", "FR3", "R2 of the MI"):
+    for part in ("| mi-guided:budget=2,penalty=1", "Cost beside a pass", "1 + 1 |V| unpruned", "FR3", "R2 of the MI"):
         assert part in text
     assert "left out" not in text
     assert (records / "sequences-bfloat16.jsonl").read_text().startswith(before)  # nothing was made again

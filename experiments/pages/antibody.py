@@ -11,6 +11,8 @@ from pairmi.spec import Model, identify
 
 def head_section(found: Record) -> str:
     groups = [record for record in found["scores"] if record["group"] != "all" and record["estimate"] == "antiberty-head"]
+    whole = 1 + 20 * found["positions"]
+    rows = [row | {"unpruned": whole, "fewer": whole / row["rows"]} for row in found["rows"]]
     costs = ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
     return f"""{found["states"]} labelled states, of each the MI of {found["positions"] or "all"} positions with all others (floor {found["floor"]} nats), from the model's one-by-one samples and from what six rules visit when they
 generate; split by sequence. The scale of a control is fitted.
@@ -25,9 +27,9 @@ Cost beside a pass in float32, on empty canvases of {found["length"]} residues:
 
 {report.table(found["costs"], costs)}
 
-Rows of the pruned probe against 1 + N|V| for the probed positions of the test states:
+Rows of the pruned probe of {found["positions"]} positions of the test states (1 + {found["positions"]} |V| unpruned; where fewer positions are unsure, also for that reason):
 
-{report.table(found["rows"], ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency"))}
+{report.table(rows, ("group", "states", "rows", "unpruned", "fewer", "asymmetry", "inconsistency"))}
 """
 
 
