@@ -15,7 +15,7 @@ class Rowwise(nn.Linear):
 
     def forward(self, x: Float[Tensor, "B *L D"]) -> Float[Tensor, "B *L E"]:
         """X W^T + b."""
-        if torch.is_grad_enabled() or x.ndim != 3 or torch.is_autocast_enabled(x.device.type):
+        if torch.is_grad_enabled() or x.ndim != 3 or (x.device.type == "cpu" and torch.is_autocast_enabled("cpu")):
             return functional.linear(x, self.weight, self.bias)
         product = torch.bmm(x, self.weight.t().expand(len(x), -1, -1))
         return product if self.bias is None else product + self.bias

@@ -129,7 +129,7 @@ class Transformer(nn.Module):
 
     def log_probs(self, hidden: Float[Tensor, "B L D"]) -> LogProbs:
         """Normalised log-probabilities from the last stream, in float32 whatever the precision of the blocks."""
-        with torch.autocast(hidden.device.type, enabled=False):
+        with torch.autocast(hidden.device.type, torch.bfloat16, enabled=False):
             return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
 
     def forward(self, tokens: Tokens) -> Prediction:

@@ -31,9 +31,10 @@ class Placed:
 
 
 def placed(backbone: Backbone, device: str, precision: str | None = None) -> Backbone:
-    """A backbone with its network on a device, in the precision that is asked for or was when it was loaded; a table stays where it is."""
+    """A backbone with its network on a device, in the precision asked for or the half precision it came in; a table stays where it is."""
     if isinstance(backbone, MaskedLM):  # which does this itself, and unless told otherwise computes in another precision there
-        settings = Settings(attention=backbone.attention, device=device, precision=precision or backbone.settings.precision)
+        loaded_in = backbone.settings.precision if backbone.settings.precision != "float32" else None
+        settings = Settings(attention=backbone.attention, device=device, precision=precision or loaded_in)
         moved = MaskedLM(backbone.network, backbone.translation, settings)
         return moved.reporting(backbone.layers)
     if isinstance(backbone, nn.Module):
