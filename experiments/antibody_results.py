@@ -2,8 +2,8 @@
 
     python experiments/antibody_results.py [--sequences N] [--head FILE --labels DIR] [--precision bfloat16]
 
-The reference are the model's own one-by-one samples, so that what a rule loses is measured, not how good the model is. Those that are not
-tested on are written into --records as FASTA; a head is trained on labels from them:
+The reference are the model's own one-by-one samples, so that what a rule loses is measured, not how good the model is. All but the reference
+of the test are written into --records as FASTA; a head is trained on labels from them:
 
     pairmi labels     --backbone antiberty --precision bfloat16 --data RECORDS/samples.fasta --out LABELS --states 640 --positions 4 --shard 16 --floor 0.02
     pairmi train head --backbone antiberty --labels LABELS --layers 6 8 --loss root --rate 3e-3 --inner 24 --forms 4 --rank 8 --mixer 8 --batch 32 --steps 450 --decay 0.7 --run RUN --out FILE
@@ -53,7 +53,7 @@ LEVELS = (0.3, 0.6, 0.9)  # masked shares
 
 
 def write_samples(setup: Setup, file: Path) -> None:
-    """The one-by-one samples that are not tested on."""
+    """The one-by-one samples, but for the reference of the test."""
     texts = dict.fromkeys((*setup.validation, *setup.others))
     file.write_text("".join(f">sample{number} cluster={number}\n{text}\n" for number, text in enumerate(texts)))
 
