@@ -85,7 +85,7 @@ def _train(command: Adding) -> None:
         "--precision",
         default="float32",
         choices=("float32", "bfloat16"),
-        help="denoiser: of the matrix products in training; bfloat16 is twice as fast where the machine has it (avx512_bf16, amx, GPUs)",
+        help="of the matrix products (head: the backbone's); bfloat16 is twice as fast where the machine has it (avx512_bf16, amx, GPUs)",
     )
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)

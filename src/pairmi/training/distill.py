@@ -37,6 +37,7 @@ class DistillConfig:
     augment: int = 0  # copies of every state, each moved by a symmetry of Sudoku: as good as the backbone is equivariant
     validation: int = 256  # states
     rates: Rates = field(default_factory=lambda: Rates(muon=0.03, adam=6e-3))
+    precision: str = "float32"  # of the backbone's matrix products; the head itself learns in float32
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -74,7 +75,7 @@ def started(head: Head, file: Path) -> str:
 class Distill:
     """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16.
 
-    Both networks, which compute in float32, and the optimiser's state are on the device of this process; labels and what the
+    Both networks and the optimiser's state are on the device of this process; labels and what the
     backbone said of them stay on the processor, and go there batch by batch.
     """
 
@@ -105,7 +106,7 @@ class Distill:
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
-        there = placed(self.backbone, device, "float32")
+        there = placed(self.backbone, device, config.precision)
         self.lots, self.held_out_lots = Lots(there, self.train, half=True, device=device), Lots(there, self.held_out, device=device)
 
     def about(self) -> dict[str, Any]:

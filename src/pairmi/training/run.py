@@ -91,7 +91,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
-    model = load(options.backbone, device=processes.device)
+    model = load(options.backbone, device=processes.device, precision=options.precision)
     found, settings = read_store(options.labels, options.limit)
     if not isinstance(model.backbone, Transformer | MaskedLM):
         raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
@@ -103,9 +103,8 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     start = started(head, Path(options.start)) if options.start else ""
     if not start and isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
         head.begin_at(typical_share(found.split("train")))
-    config = DistillConfig(
-        options.seed, options.batch, options.loss, options.augment, rates=Rates(muon=5 * options.rate, adam=options.rate)
-    )
+    rates = Rates(muon=5 * options.rate, adam=options.rate)
+    config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
     return Distill(model, head, layers, found, settings, config, processes, start)
 
 
