@@ -147,6 +147,9 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     tokens, i, j, digit, nats = locked_pair(readers[names[0]])
     draw_pair(readers[names[0]], tokens, i, j, digit, nats, figures / f"locked_pair_{model.name}.png")
     everything = [record for record in records if record["group"] == "all"]
+    related = head.by_relation(
+        test, relations(), 9, {name: head.predicted_by(reader.head, reader, test) for name, reader in readers.items() if reader.head}
+    )
     consistency = [
         {"what": "abs(I_ij - I_ji), mean of a state"} | quantiles(labels.asymmetry),
         {"what": "KL of m from p, mean of a state"} | quantiles(labels.inconsistency),
@@ -167,7 +170,7 @@ What they were trained on; where the rows differ, so may the scores for that rea
 
 {training_table(heads)}
 
-What limits it is in [head-ablation.md](head-ablation.md): the number of labels.
+What limits it is in [head-ablation.md](head-ablation.md).
 
 By source and by masked fraction:
 
@@ -181,9 +184,9 @@ By source and by masked fraction:
 
 ## Pruned probing
 
-Rows a state against 1 + N|V|, the largest certificate, and how consistent the beliefs are:
+Rows a state against the full probe of its open cells (`full`) and against the paper's 1 + N|V| = 730, whose N is the length of the sequence (`paper`), the largest certificate, and how consistent the beliefs are:
 
-{report.table(probing.rows_records(labels, settings), ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency"))}
+{report.table(probing.rows_records(labels, settings), probing.ROWS)}
 
 The full probe on {confirmed["states"]} of them confirms the certificates:
 
@@ -203,9 +206,10 @@ How far the beliefs follow Sudoku's symmetries (MI of moved canvases against mov
 
 ## What MI shows of the rules
 
-{report.table(head.by_relation(labels, relations(), 9), ("relation", "pairs", "mean"))}
+{report.table(related, tuple(related[0]))}
 
-The AUROC column above is that of "shares a row, column or box" from MI alone. As in the paper's first figure, a board of a real puzzle in which a digit has two places left:
+A pair may share a box and a row or column. What a head misses are the pairs that share nothing: they depend on each other only through the cells between them. The AUROC column above is that of "shares a row, column or box" from MI
+alone. As in the paper's first figure, a board of a real puzzle in which a digit has two places left:
 
 ![a digit with two places](figures/locked_pair_{model.name}.png)
 """

@@ -118,6 +118,8 @@ def _train(command: Adding) -> None:
     head.add_argument("--forms", type=int, default=16, help="low-rank: bilinear forms")
     head.add_argument("--rank", type=int, default=16, help="low-rank: the rank of each")
     head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
+    head.add_argument("--hops", type=int, default=0, help="low-rank: how often paths through third positions correct the estimate")
+    head.add_argument("--edges", type=int, default=4, help="low-rank: kinds of edges that these paths have")
 
 
 def _labels(command: Adding) -> None:

@@ -15,7 +15,7 @@ from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
 from pairmi.spec import identify
-from pairmi.store import shard_file, write_shard
+from pairmi.store import shard_file, triangle, write_shard
 from pairmi.types import PairmiError
 
 GRAPH = (torch.arange(8)[:, None] // 4 == torch.arange(8) // 4).double().fill_diagonal_(0)
@@ -52,6 +52,11 @@ def test_the_mean_by_relation() -> None:
     records = bench.by_relation(LABELS, {"linked": GRAPH, "none": 1 - GRAPH}, 4)
     assert [record["relation"] for record in records] == ["linked", "none"]
     assert sum(record["pairs"] for record in records) == int((LABELS.masked * (LABELS.masked - 1) // 2).sum())
+    good = torch.where(triangle(GRAPH[None])[0] > 0, LABELS.mi, 0.9 * LABELS.mi)  # all of its error is where nothing is linked
+    linked, none = bench.by_relation(LABELS, {"linked": GRAPH, "none": 1 - GRAPH}, 4, {"good": good})
+    assert (linked["good: R2"], linked["good: share of error"]) == (1, 0)
+    assert none["good: share of error"] == pytest.approx(1)
+    assert 0.5 < none["good: R2"] < 1
 
 
 def test_other_weights_and_no_states_are_refused() -> None:
@@ -79,6 +84,8 @@ def test_pruning_is_reported_and_confirmed() -> None:
     records = probing.rows_records(LABELS, SETTINGS)
     assert records[0]["group"] == "all"
     assert records[0]["rows"] == records[0]["full"]  # nothing was pruned here
+    assert records[0]["paper"] == 1 + 8 * 4  # whatever is known already
+    assert records[0]["fewer_than_paper"] == pytest.approx(33 / records[0]["rows"])
     found = probing.confirmed(MODEL, LABELS.tokens[:6], Probe(floor=0.1))
     assert found["broken"] == 0
     assert found["rows"] < found["full_rows"]

@@ -7,7 +7,8 @@ from torch.nn import functional
 from heads import RandomStates, labelled, low_rank, pair_mlp, tiny
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
-from pairmi.mi.head import LowRankConfig, LowRankHead, gelu, lots, sigmoid
+from pairmi.mi.head import LowRankConfig, LowRankHead, gelu, lots
+from pairmi.mi.hops import sigmoid
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.types import PairmiError, PairwiseMI, Prediction
 
@@ -202,7 +203,7 @@ def test_foreign_predictions_are_refused() -> None:
 
 
 def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(PairmiError, match=r"LowRankConfig: sizes must be >= 1 \(length >= 0\), got LowRankConfig\(width=16, symbols=4"):
+    with pytest.raises(PairmiError, match=r"LowRankConfig: sizes must be >= 1 \(length and hops >= 0\), got LowRankConfig\(width=16, symbols=4"):
         LowRankConfig(16, 4, rank=0)
     with pytest.raises(PairmiError, match="PairMLPConfig: sizes must be >= 1, got PairMLPConfig"):
         PairMLPConfig(0)

@@ -104,13 +104,19 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
     ]
 
 
-def by_relation(labels: Labels, relations: Mapping[str, Float[Tensor, "L L"]], mask: int) -> list[dict[str, Any]]:
-    """The mean mutual information of masked pairs in each relation."""
-    within = labels.known(mask)
-    records = []
+def by_relation(
+    labels: Labels, relations: Mapping[str, Float[Tensor, "L L"]], mask: int, estimates: Mapping[str, Float[Tensor, "S T"]] | None = None
+) -> list[dict[str, Any]]:
+    """The mean mutual information of masked pairs in each relation, how well estimates explain it, and how much of their error is there."""
+    within, records = labels.known(mask), []
     for name, graph in relations.items():
         some = within & (triangle(graph[None])[0] > 0)
-        records.append({"relation": name, "pairs": int(some.sum()), "mean": float(labels.mi[some].double().mean())})
+        record: dict[str, Any] = {"relation": name, "pairs": int(some.sum()), "mean": float(labels.mi[some].double().mean())}
+        for estimate, values in (estimates or {}).items():
+            error = (values - labels.mi).double().square()
+            record[f"{estimate}: R2"] = fidelity.r2(values[some], labels.mi[some])
+            record[f"{estimate}: share of error"] = float(error[some].sum() / error[within].sum())
+        records.append(record)
     return records
 
 

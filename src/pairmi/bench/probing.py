@@ -18,10 +18,15 @@ from pairmi.store import Labels
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.types import Tokens
 
+ROWS = ("group", "states", "rows", "full", "fewer", "paper", "fewer_than_paper", "certificate", "asymmetry", "inconsistency")
+
 
 def rows_records(labels: Labels, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows per state against the 1 + N|V| of the full probe, the certificates, and how consistent the beliefs are."""
-    full = 1 + labels.masked * len(settings["symbols"])
+    """Rows per state, the certificates, and how consistent the beliefs are.
+
+    `full` is what a probe of all symbols of the open positions needs, `paper` the paper's 1 + N|V|, with the sequence's length for N.
+    """
+    full, paper = (1 + count * len(settings["symbols"]) for count in (labels.masked, labels.lengths))
     return [
         {
             "group": group,
@@ -29,6 +34,8 @@ def rows_records(labels: Labels, settings: Mapping[str, Any]) -> list[dict[str, 
             "rows": float(labels.rows[some].double().mean()),
             "full": float(full[some].double().mean()),
             "fewer": float(full[some].sum() / labels.rows[some].sum()),
+            "paper": float(paper[some].double().mean()),
+            "fewer_than_paper": float(paper[some].sum() / labels.rows[some].sum()),
             "certificate": float(labels.bound[some].max()),
             "asymmetry": float(labels.asymmetry[some].double().mean()),
             "inconsistency": float(labels.inconsistency[some].double().mean()),

@@ -90,7 +90,7 @@ def _bench_probe(options: argparse.Namespace) -> list[dict[str, Any]]:
     found, settings = read_store(options.labels)
     model, probe = load(options.backbone), Probe(settings["form"], settings["floor"])
     records = probing.rows_records(found, settings)
-    print(report.table(records, ("group", "states", "rows", "full", "fewer", "certificate", "asymmetry", "inconsistency")))
+    print(report.table(records, probing.ROWS))
     some = probing.sample(found, options.limit or 64)
     extra = [probing.confirmed(model, some, probe), probing.throughput(model, some, probe)]
     if model.conflict is not None:

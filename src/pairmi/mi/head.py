@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pairmi.info import entropy
+from pairmi.info import entropy, pairs
+from pairmi.mi.hops import Hop, mapped, sigmoid
 from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams
 
 FAR = 64  # distances from here on are alike
@@ -30,11 +31,13 @@ class LowRankConfig:
     rank: int = 16
     mixer: int = 16
     places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
+    hops: int = 0  # how often paths through third positions correct the estimate
+    edges: int = 4  # kinds of edges that these paths have
 
     def __post_init__(self) -> None:
-        sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places)
-        if min(sizes) < 1 or self.length < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length >= 0), got {self}")
+        sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
+        if min(sizes) < 1 or min(self.length, self.hops) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length and hops >= 0), got {self}")
 
 
 def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -47,7 +50,8 @@ class LowRankHead(nn.Module):
 
     f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
     hidden states, the marginals, the entropy and the place; a pair then costs K products of rank r, a learned e_ij that does
-    not look at the canvas, and a small network on all of these: O(N D r + N^2 r). The
+    not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the sigmoid's argument by what
+    depends on each other through third positions (see `Hop`). The
     information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
     computed over about their wanted positions only (see `lots`), each by products of its own: no bit of a row depends on its batch mates.
     """
@@ -68,6 +72,7 @@ class LowRankHead(nn.Module):
         self.mix = nn.Linear(config.forms + config.places + 2, config.mixer)
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
+        self.hops = nn.ModuleList(Hop(config.mixer, config.places, config.edges) for _ in range(config.hops))
 
     def begin_at(self, share: float) -> None:
         """Let a fresh head say about this share of min(H_i, H_j) everywhere: one that begins far above its labels falls to 0 and stays."""
@@ -84,7 +89,8 @@ class LowRankHead(nn.Module):
 
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
-        config, length, wanted = self.config, prediction.tokens.shape[1], prediction.wanted
+        config, length = self.config, prediction.tokens.shape[1]
+        wanted = prediction.masked if config.hops else prediction.wanted  # paths go through what is not asked for, too
         check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
         entropies = entropy(prediction.log_probs).float()
         caps = torch.where(wanted, round_down(entropies), 0)  # which makes the pairs of all other positions 0
@@ -95,7 +101,7 @@ class LowRankHead(nn.Module):
             hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
             blocks = self._pairs(self._factors(hidden, log_probs, known, where), most, where)
             matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
-        return matrix
+        return torch.where(pairs(prediction.wanted), matrix, 0) if config.hops and prediction.asked is not None else matrix
 
     def _factors(
         self,
@@ -119,11 +125,15 @@ class LowRankHead(nn.Module):
         rows, forms, _, count = u.shape
         bilinear = torch.bmm((u * self.signs[:, :, None]).flatten(0, 1).mT, u.flatten(0, 1)).view(rows, forms, -1)
         low, high = torch.minimum(caps[:, :, None], caps[:, None]), torch.maximum(caps[:, :, None], caps[:, None])
-        others = torch.cat([self._places(where), low.flatten(1)[:, None], high.flatten(1)[:, None]], dim=1)
+        places = self._places(where)
+        others = torch.cat([places, low.flatten(1)[:, None], high.flatten(1)[:, None]], dim=1)
         mixed = mapped(self.mix.weight[:, forms:], others, self.mix.bias)
         mixed = mixed.baddbmm_(self.mix.weight[:, :forms].expand(rows, -1, -1), bilinear).relu_()
-        share = sigmoid(torch.bmm(self.out.expand(rows, 1, -1), mixed).view(rows, count, count) + self.bias)
         low.diagonal(dim1=1, dim2=2).zero_()
+        logit = torch.bmm(self.out.expand(rows, 1, -1), mixed) + self.bias
+        for hop in self.hops:
+            logit, mixed = hop(logit, mixed, places, low)
+        share = sigmoid(logit.view(rows, count, count))
         return (share + share.mT) * (0.5 * low)
 
     def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "R P N*N"]:
@@ -135,19 +145,9 @@ class LowRankHead(nn.Module):
         return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
 
-def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
-    """W x + b, one product per row: of the same shape in every batch."""
-    return torch.baddbmm(bias[:, None].expand(len(x), -1, 1), weight.expand(len(x), -1, -1), x)
-
-
 def gelu(x: Tensor) -> Tensor:
     """That of torch, which rounds the last elements of a batch in another way than the others; `erf` and `exp` do not."""
     return 0.5 * x * (1 + torch.erf(0.5**0.5 * x))
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    """That of torch, for the same reason; its gradient is finite everywhere."""
-    return (1 + torch.exp(-x.clamp_min(-80))).reciprocal()
 
 
 def lots(wanted: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S N"]]]:

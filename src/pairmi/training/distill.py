@@ -62,13 +62,15 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
 def started(head: Head, file: Path) -> str:
     """Let a fresh head begin with the weights of another, which may have been made for another backbone; their fingerprint.
 
-    Where that backbone has grown into this one (`training/growth.py`), its streams mean much the same.
+    Where that backbone has grown into this one (`training/growth.py`), its streams mean much the same. The other may have fewer hops:
+    fresh ones correct nothing yet.
     """
     tensors, about = load_tensors(file)
     expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
-    if about.get("head") != head.kind or {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
+    fits = all(expected.get(name) == tuple(tensor.shape) for name, tensor in tensors.items())
+    if about.get("head") != head.kind or not fits or not all(name in tensors or name.startswith("hops.") for name in expected):
         raise PairmiError(f"train head: {file} holds no {head.kind} head of this shape; expected {head.about()}")
-    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
     return fingerprint(tensors)
 
 

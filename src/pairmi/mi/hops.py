@@ -1,0 +1,51 @@
+"""Dependence through the positions in between: paths over an estimate of pairs, which correct that estimate."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+SURE = 0.05  # nats: a position that is about as sure as this passes on half of what it would
+
+PairFeatures = Float[Tensor, "R K N*N"]
+
+
+def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
+    """W x + b, one product per row: of the same shape in every batch."""
+    return torch.baddbmm(bias[:, None].expand(len(x), -1, 1), weight.expand(len(x), -1, -1), x)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """That of torch, which rounds the last elements of a batch in another way than the others; `exp` does not. Its gradient is finite."""
+    return (1 + torch.exp(-x.clamp_min(-80))).reciprocal()
+
+
+class Hop(nn.Module):
+    """Two cells that see each other only through a third depend on each other: e_ik e_kj, summed over k, says how much.
+
+    C kinds of edges e = sigmoid(z + W_e (features of the pair)) begin as the estimate itself, z being its logit, and learn which pairs are
+    direct neighbours. The paths of two and of three edges, P = e e^T and P e^T, squashed to P / (1 + P), then correct features and logit:
+    m' = relu(W (m, paths)), z' = z + w m'. It begins by correcting nothing. O(N^3 C), by matrix products.
+    """
+
+    def __init__(self, mixer: int, places: int, edges: int) -> None:
+        super().__init__()
+        self.edge = nn.Linear(mixer + places, edges)
+        self.mix = nn.Linear(mixer + 2 * edges, mixer)
+        self.out = nn.Parameter(torch.zeros(mixer))
+        nn.init.normal_(self.edge.weight, std=0.05)
+        nn.init.zeros_(self.edge.bias)
+
+    def forward(
+        self, logit: Float[Tensor, "R 1 N*N"], mixed: PairFeatures, places: PairFeatures, low: Float[Tensor, "R N N"]
+    ) -> tuple[Float[Tensor, "R 1 N*N"], PairFeatures]:
+        """The corrected logits and features of all pairs; `low` is the smaller entropy of each, 0 on the diagonal."""
+        rows, mixer, count = len(low), mixed.shape[1], low.shape[1]
+        raw = mapped(self.edge.weight[:, :mixer], mixed, self.edge.bias)
+        raw = torch.baddbmm(raw, self.edge.weight[:, mixer:].expand(rows, -1, -1), places) + logit
+        edges = (sigmoid(raw) * (low / (low + SURE)).flatten(1)[:, None]).view(-1, count, count)
+        two = torch.bmm(edges, edges.mT)
+        paths = torch.stack([two, torch.bmm(two, edges.mT)], dim=1)
+        paths = (paths / (1 + paths)).view(rows, -1, count * count)
+        mixed = mapped(self.mix.weight[:, :mixer], mixed, self.mix.bias)
+        mixed = torch.baddbmm(mixed, self.mix.weight[:, mixer:].expand(rows, -1, -1), paths).relu_()
+        return torch.baddbmm(logit, self.out.expand(rows, 1, -1), mixed), mixed
