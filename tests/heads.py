@@ -69,7 +69,10 @@ def labelled(model: Model, count: int, seed: int = 0) -> tuple[Labels, dict[str,
 
 def low_rank(seed: int = 0, **changes: Any) -> LowRankHead:
     torch.manual_seed(seed)
-    return LowRankHead(LowRankConfig(**{"width": 16, "symbols": 4, "length": 8, "inner": 24, "forms": 6, "rank": 4} | changes))
+    head = LowRankHead(LowRankConfig(**{"width": 16, "symbols": 4, "length": 8, "inner": 24, "forms": 6, "rank": 4} | changes))
+    for hop in head.hops:
+        torch.nn.init.normal_(hop.out)  # a fresh one corrects nothing
+    return head
 
 
 def pair_mlp(seed: int = 0, width: int = 16) -> PairMLPHead:

@@ -22,7 +22,15 @@ SOME = torch.rand(6, 8, generator=generator(2)) < 0.6
 SOME[4], SOME[5, 1:] = False, False  # rows of which nothing is asked, or one position
 
 
-ESTIMATES: list[PairwiseMI] = [low_rank(), pair_mlp(), Probe(floor=0.0), Probe(floor=0.3), Structural(torch.ones(8, 8)), Attended()]
+ESTIMATES: list[PairwiseMI] = [
+    low_rank(),
+    low_rank(hops=2),
+    pair_mlp(),
+    Probe(floor=0.0),
+    Probe(floor=0.3),
+    Structural(torch.ones(8, 8)),
+    Attended(),
+]
 
 
 @pytest.mark.parametrize("mi", ESTIMATES, ids=lambda mi: type(mi).__name__)

@@ -13,7 +13,7 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.types import PairmiError, PairwiseMI, Prediction
 
 MODEL = tiny()
-HEADS = [low_rank(), low_rank(length=0), pair_mlp()]
+HEADS = [low_rank(), low_rank(length=0), low_rank(hops=2), pair_mlp()]
 
 
 def predictions(count: int = 12) -> Prediction:
@@ -61,7 +61,7 @@ def test_the_information_bound_holds_by_construction() -> None:
     entropies = entropy(prediction.log_probs)
     most = torch.minimum(entropies[:, :, None], entropies[:, None, :])
     for size in (1.0, 100.0):  # also where the sigmoid is exactly 1
-        head = low_rank()
+        head = low_rank(hops=1)
         head.out.data.mul_(size)
         head.bias.data.add_(size)
         matrix = ask(head, prediction).double()
@@ -99,10 +99,10 @@ def test_a_rows_bits_do_not_depend_on_its_batch_mates(head: PairwiseMI) -> None:
         assert torch.equal(ask(head, prediction.rows(torch.tensor([row])))[0], together[row])
 
 
-@pytest.mark.parametrize("length", [40, 0])
-def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int) -> None:
+@pytest.mark.parametrize(("length", "hops"), [(40, 0), (0, 0), (40, 2)])
+def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int, hops: int) -> None:
     rng = torch.Generator().manual_seed(0)
-    head = low_rank(length=length, inner=25)  # an odd size: what is left over at the end of a vectorised loop
+    head = low_rank(length=length, hops=hops, inner=25)  # an odd size: what is left over at the end of a vectorised loop
     masked = torch.rand(60, 40, generator=rng) < torch.rand(60, 1, generator=rng) * 1.3
     masked[0], masked[1] = True, False
     log_probs = torch.randn(60, 40, 4, generator=rng).log_softmax(2)
@@ -141,7 +141,7 @@ def test_the_functions_that_round_alike_everywhere_are_those_of_torch() -> None:
         torch.testing.assert_close(*(torch.autograd.grad(f(x).sum(), x)[0] for f in (ours, theirs)))
 
 
-@pytest.mark.parametrize("head", [low_rank(), pair_mlp()])
+@pytest.mark.parametrize("head", [low_rank(hops=1), pair_mlp()])
 def test_gradients_reach_every_parameter(head: LowRankHead | PairMLPHead) -> None:
     prediction = predictions()
     head.estimate(replace(prediction, hidden=prediction.hidden.clone(), log_probs=prediction.log_probs.clone())).square().sum().backward()
@@ -203,7 +203,9 @@ def test_foreign_predictions_are_refused() -> None:
 
 
 def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(PairmiError, match=r"LowRankConfig: sizes must be >= 1 \(length and hops >= 0\), got LowRankConfig\(width=16, symbols=4"):
+    with pytest.raises(
+        PairmiError, match=r"LowRankConfig: sizes must be >= 1 \(length and hops >= 0\), got LowRankConfig\(width=16, symbols=4"
+    ):
         LowRankConfig(16, 4, rank=0)
     with pytest.raises(PairmiError, match="PairMLPConfig: sizes must be >= 1, got PairMLPConfig"):
         PairMLPConfig(0)

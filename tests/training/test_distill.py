@@ -177,6 +177,9 @@ def test_a_head_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
     assert again.evaluate() == first.evaluate()
     assert again.about()["start"] == name
     assert "start" not in first.about()
+    longer = make_head("low-rank", MODEL, [2], {**SIZES, "hops": 1}, 1)
+    assert started(longer, file) == name  # its hop is fresh, and corrects nothing yet
+    assert Distill(MODEL, longer, [2], LABELS, SETTINGS, DistillConfig()).evaluate() == first.evaluate()
     with pytest.raises(PairmiError, match=r"holds no low-rank head of this shape; expected \{'width'"):
         started(make_head("low-rank", MODEL, [1, 2], SIZES, 1), file)
     with pytest.raises(PairmiError, match="holds no pair-mlp head of this shape"):

@@ -90,7 +90,9 @@ class LowRankHead(nn.Module):
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
         config, length = self.config, prediction.tokens.shape[1]
-        wanted = prediction.masked if config.hops else prediction.wanted  # paths go through what is not asked for, too
+        wanted = prediction.wanted
+        if config.hops:  # paths go through what is not asked for, too
+            wanted = prediction.masked & wanted.any(1, keepdim=True)
         check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
         entropies = entropy(prediction.log_probs).float()
         caps = torch.where(wanted, round_down(entropies), 0)  # which makes the pairs of all other positions 0
@@ -132,7 +134,7 @@ class LowRankHead(nn.Module):
         low.diagonal(dim1=1, dim2=2).zero_()
         logit = torch.bmm(self.out.expand(rows, 1, -1), mixed) + self.bias
         for hop in self.hops:
-            logit, mixed = hop(logit, mixed, places, low)
+            logit, mixed = hop(low, logit, mixed, places)
         share = sigmoid(logit.view(rows, count, count))
         return (share + share.mT) * (0.5 * low)
 

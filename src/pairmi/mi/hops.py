@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 SURE = 0.05  # nats: a position that is about as sure as this passes on half of what it would
 
-PairFeatures = Float[Tensor, "R K N*N"]
-
 
 def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
     """W x + b, one product per row: of the same shape in every batch."""
@@ -36,8 +34,12 @@ class Hop(nn.Module):
         nn.init.zeros_(self.edge.bias)
 
     def forward(
-        self, logit: Float[Tensor, "R 1 N*N"], mixed: PairFeatures, places: PairFeatures, low: Float[Tensor, "R N N"]
-    ) -> tuple[Float[Tensor, "R 1 N*N"], PairFeatures]:
+        self,
+        low: Float[Tensor, "R N N"],
+        logit: Float[Tensor, "R 1 N*N"],
+        mixed: Float[Tensor, "R M N*N"],
+        places: Float[Tensor, "R P N*N"],
+    ) -> tuple[Float[Tensor, "R 1 N*N"], Float[Tensor, "R M N*N"]]:
         """The corrected logits and features of all pairs; `low` is the smaller entropy of each, 0 on the diagonal."""
         rows, mixer, count = len(low), mixed.shape[1], low.shape[1]
         raw = mapped(self.edge.weight[:, :mixer], mixed, self.edge.bias)
