@@ -38,27 +38,27 @@ class Variant:
     forms: int = 16
     rank: int = 16
     mixer: int = 16
+    hops: int = 2
+    edges: int = 4
     loss: str = "mse"
-    augment: int = 0
+    augment: int = 1
     rate: float = 6e-3
     steps: float = 1.0  # share of the steps
 
 
-BASE = Variant("as it is", augment=1)
+BASE = Variant("as it is")
 VARIANTS = (
     BASE,
+    replace(BASE, name="without hops", hops=0),
+    replace(BASE, name="one hop", hops=1),
+    replace(BASE, name="eight kinds of edges", edges=8),
     replace(BASE, name="an eighth of the labels", states=1 / 8),
-    replace(BASE, name="half of the labels", states=1 / 2),
     replace(BASE, name="five times the labels", states=5),
     replace(BASE, name="no moved copies", augment=0),
-    replace(BASE, name="three moved copies of every state", augment=3),
-    replace(BASE, name="three times the steps", steps=3),
     replace(BASE, name="layer 16 alone", layers=(16,)),
-    replace(BASE, name="layers 4, 8, 12 and 16", layers=(4, 8, 12, 16)),
-    replace(BASE, name="half the forms", forms=8),
     replace(BASE, name="twice the forms and widths", forms=32, inner=192, mixer=32),
     replace(BASE, name="loss: balanced", loss="balanced"),
-    replace(BASE, name="loss: root", loss="root"),
+    replace(BASE, name="three times the steps", steps=3),
     replace(BASE, name="the paper's pairwise MLP (layer 16, rate 0.001)", kind="pair-mlp", layers=(16,), rate=1e-3),
 )
 
@@ -74,7 +74,7 @@ class Size:
 
 def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, Any], size: Size, run: Path) -> Path:
     """The file of the trained head."""
-    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer")}
+    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges")}
     fresh = make_head(variant.kind, model, variant.layers, sizes, 0)
     some = labels.pick(torch.arange(min(len(labels), round(variant.states * size.states))))
     rates = Rates(muon=5 * variant.rate, adam=variant.rate)
