@@ -5,7 +5,7 @@ import torch
 
 from heads import RandomStates, low_rank, tiny
 from pairmi.draw import Streams
-from pairmi.mi.hops import SURE, Hop
+from pairmi.mi.hops import SURE, Hop, openness
 
 
 def plain(hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
@@ -33,7 +33,7 @@ def test_a_hop_is_its_formula() -> None:
     low = torch.rand(4, 6, 6)
     low = (0.5 * (low + low.mT)).diagonal_scatter(torch.zeros(4, 6), dim1=1, dim2=2)
     with torch.no_grad():
-        found, features = hop(low, logit, mixed, places)
+        found, features = hop(openness(low), logit, mixed, places)
         assert features.shape == mixed.shape
         for row in range(4):
             expected = plain(hop, logit[row].view(6, 6), mixed[row].view(5, 6, 6), places[row].view(3, 6, 6), low[row])
@@ -49,7 +49,7 @@ def test_what_is_known_and_what_is_sure_passes_nothing_on() -> None:
     other = logit.clone().view(6, 6)
     other[4:] = other[:, 4:] = 9.0
     with torch.no_grad():
-        first, second = (hop(low, z, mixed, places)[0].view(6, 6)[:4, :4] for z in (logit, other.view(1, 1, 36)))
+        first, second = (hop(openness(low), z, mixed, places)[0].view(6, 6)[:4, :4] for z in (logit, other.view(1, 1, 36)))
     assert torch.equal(first, second)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.info import entropy, pairs
-from pairmi.mi.hops import Hop, mapped, sigmoid
+from pairmi.mi.hops import Hop, mapped, openness, sigmoid
 from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams
 
 FAR = 64  # distances from here on are alike
@@ -133,8 +133,10 @@ class LowRankHead(nn.Module):
         mixed = mixed.baddbmm_(self.mix.weight[:, :forms].expand(rows, -1, -1), bilinear).relu_()
         low.diagonal(dim1=1, dim2=2).zero_()
         logit = torch.bmm(self.out.expand(rows, 1, -1), mixed) + self.bias
-        for hop in self.hops:
-            logit, mixed = hop(low, logit, mixed, places)
+        if self.hops:
+            open_to = openness(low)
+            for hop in self.hops:
+                logit, mixed = hop(open_to, logit, mixed, places)
         share = sigmoid(logit.view(rows, count, count))
         return (share + share.mT) * (0.5 * low)
 

@@ -17,8 +17,13 @@ def sigmoid(x: Tensor) -> Tensor:
     return (1 + torch.exp(-x.clamp_min(-80))).reciprocal()
 
 
+def openness(low: Float[Tensor, "R N N"]) -> Float[Tensor, "R N N"]:
+    """How much a pair may pass on, from the smaller of its two entropies: 0 where one of them is known, towards 1 where none is sure."""
+    return low / (low + SURE)
+
+
 class Hop(nn.Module):
-    """Two cells that see each other only through a third depend on each other: e_ik e_kj, summed over k, says how much.
+    """Two positions that see each other only through a third depend on each other: e_ik e_jk, summed over k, says how much.
 
     C kinds of edges e = sigmoid(z + W_e (features of the pair)) begin as the estimate itself, z being its logit, and learn which pairs are
     direct neighbours. The paths of two and of three edges, P = e e^T and P e^T, squashed to P / (1 + P), then correct features and logit:
@@ -35,16 +40,16 @@ class Hop(nn.Module):
 
     def forward(
         self,
-        low: Float[Tensor, "R N N"],
+        open_to: Float[Tensor, "R N N"],
         logit: Float[Tensor, "R 1 N*N"],
         mixed: Float[Tensor, "R M N*N"],
         places: Float[Tensor, "R P N*N"],
     ) -> tuple[Float[Tensor, "R 1 N*N"], Float[Tensor, "R M N*N"]]:
-        """The corrected logits and features of all pairs; `low` is the smaller entropy of each, 0 on the diagonal."""
-        rows, mixer, count = len(low), mixed.shape[1], low.shape[1]
+        """The corrected logits and features of all pairs; `open_to` is how much each may pass on, see `openness`."""
+        rows, count, mixer = len(open_to), open_to.shape[1], mixed.shape[1]
         raw = mapped(self.edge.weight[:, :mixer], mixed, self.edge.bias)
         raw = torch.baddbmm(raw, self.edge.weight[:, mixer:].expand(rows, -1, -1), places) + logit
-        edges = (sigmoid(raw) * (low / (low + SURE)).flatten(1)[:, None]).view(-1, count, count)
+        edges = (sigmoid(raw) * open_to.flatten(1)[:, None]).view(-1, count, count)
         two = torch.bmm(edges, edges.mT)
         paths = torch.stack([two, torch.bmm(two, edges.mT)], dim=1)
         paths = (paths / (1 + paths)).view(rows, -1, count * count)
