@@ -1,6 +1,6 @@
 """What limits the head: labels, layers, capacity, loss, moved copies or the labels' own error, one change at a time. Results go to docs/head-ablation.md.
 
-    python experiments/head_ablation.py --labels DIR --test DIR [--states 4096] [--steps 500] [--precision bfloat16]
+    python experiments/head_ablation.py --labels DIR --test DIR --start HEAD [--states 4096] [--steps 400] [--precision bfloat16]
 
 DIR are what `pairmi labels` filled: one to learn from, one of test grids whose states were probed whole. Every variant has the same
 steps; finished ones are kept in --runs, so that an interrupted run goes on where it stopped.
@@ -21,7 +21,7 @@ from pairmi.mi.probe import Probe
 from pairmi.provenance import provenance
 from pairmi.spec import Model, identify, load, with_head
 from pairmi.store import Labels, read_store, triangle
-from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
+from pairmi.training.distill import Distill, DistillConfig, export_head, make_head, started
 from pairmi.training.loop import fit
 from pairmi.training.optimizer import Rates
 
@@ -42,11 +42,13 @@ class Variant:
     edges: int = 4
     loss: str = "mse"
     augment: int = 1
-    rate: float = 6e-3
-    steps: float = 1.0  # share of the steps
+    rate: float = 4e-3
+    steps: float = 1.0  # as a multiple of --steps
+    started: bool = True  # from the weights in --start
 
 
 BASE = Variant("as it is")
+FRESH = replace(BASE, started=False)
 VARIANTS = (
     BASE,
     replace(BASE, name="without hops", hops=0),
@@ -55,27 +57,31 @@ VARIANTS = (
     replace(BASE, name="an eighth of the labels", states=1 / 8),
     replace(BASE, name="five times the labels", states=5),
     replace(BASE, name="no moved copies", augment=0),
-    replace(BASE, name="layer 16 alone", layers=(16,)),
-    replace(BASE, name="twice the forms and widths", forms=32, inner=192, mixer=32),
     replace(BASE, name="loss: balanced", loss="balanced"),
     replace(BASE, name="three times the steps", steps=3),
-    replace(BASE, name="the paper's pairwise MLP (layer 16, rate 0.001)", kind="pair-mlp", layers=(16,), rate=1e-3),
+    replace(FRESH, name="from nothing"),
+    replace(FRESH, name="from nothing, layer 16 alone", layers=(16,)),
+    replace(FRESH, name="from nothing, twice the forms and widths", forms=32, inner=192, mixer=32),
+    replace(FRESH, name="from nothing, the paper's pairwise MLP (layer 16, rate 0.001)", kind="pair-mlp", layers=(16,), rate=1e-3),
 )
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a share of 1 means."""
+    """What all variants have in common."""
 
     states: int
     steps: int
     precision: str
+    start: str
 
 
 def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, Any], size: Size, run: Path) -> Path:
     """The file of the trained head."""
     sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges")}
     fresh = make_head(variant.kind, model, variant.layers, sizes, 0)
+    if variant.started:
+        started(fresh, Path(size.start))
     some = labels.pick(torch.arange(min(len(labels), round(variant.states * size.states))))
     rates = Rates(muon=5 * variant.rate, adam=variant.rate)
     config = DistillConfig(batch=64, loss=variant.loss, augment=variant.augment, rates=rates, precision=size.precision)
@@ -118,25 +124,20 @@ def label_error(model: Model, test: Labels, count: int) -> dict[str, float]:
 
 
 def page(model: Model, rows: list[dict[str, Any]], settings: dict[str, Any], size: Size, tested: int, error: dict[str, Any]) -> str:
-    by_name = {row["variant"]: row["all"] for row in rows}
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    labels = ", ".join(
-        f"{by_name[v.name]:.2f}"
-        for v in sorted((v for v in VARIANTS if v == replace(BASE, name=v.name, states=v.states)), key=lambda v: v.states)
-    )
+    r2 = {row["variant"]: row for row in rows}
+    begun = load_tensors(Path(size.start))[1]
     return f"""# What limits the head
 
-Printed by `python experiments/head_ablation.py` ({about}; `{model.name}`, weights {identify(model)}). {size.states} labelled states
-({settings["positions"] or "all"} positions of each probed) with a moved copy of each, {size.steps} steps of 64 states unless it says otherwise, one change at a time; `minutes` of training on this machine; R2 on {tested} fully probed states of
-grids that no head has seen, also of pairs of cells that share a row, column or box (`linked`) and of all `others`.
+Printed by `python experiments/head_ablation.py` ({about}; `{model.name}`, weights {identify(model)}). {size.states} labelled states ({settings["positions"] or "all"} positions of each probed) with a moved copy of each, {size.steps} steps of 64
+states, beginning with a head without hops that had learnt from {begun["labels"]["count"]} other states, unless it says otherwise; one change at a time; `minutes` of training on this machine. R2 on {tested} fully probed states of grids
+that no head has seen; also of pairs of cells that share a row, column or box (`linked`) and of all `others`.
 
 {report.table(rows, tuple(rows[0]))}
 
-An eighth, half, one and five times these labels explain {labels} in as many steps. The labels' own error: on {error["states"]} of the test states probed without pruning, the pruned labels explain R2 {error["r2"]:.4f} of the full ones; no entry is
-off by more than {error["largest"]:.4f} nats.
-
-What is missed are the `others`: cells that depend on each other only through cells between them. To see that far the backbone itself needs its whole depth, with the one cell fixed; a head that may cost a twentieth of a pass, and sees all
-cells open, does not get there by more labels, forms, layers or another loss.
+* What a head without hops misses are the `others`, which depend on each other through the cells between them: hops raise them from {r2["without hops"]["others"]:.2f} to {r2["one hop"]["others"]:.2f} (one) and {r2["as it is"]["others"]:.2f} (two).
+* Labels: an eighth, one and five times as many states give {r2["an eighth of the labels"]["all"]:.3f}, {r2["as it is"]["all"]:.3f} and {r2["five times the labels"]["all"]:.3f} in as many steps; steps: three times as many {r2["three times the steps"]["all"]:.3f}.
+* The labels' own error is no limit: on {error["states"]} of the test states probed without pruning, the pruned labels explain R2 {error["r2"]:.4f} of the full ones; no entry is off by more than {error["largest"]:.4f} nats.
 """
 
 
@@ -146,14 +147,17 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, required=True)
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--states", type=int, default=4096, help="to learn from, where a variant does not change it")
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument(
+        "--start", required=True, help="a head without hops, whose weights the variants begin with that do not begin from nothing"
+    )
     parser.add_argument("--precision", default="float32", help="of the passes to learn from")
     parser.add_argument("--probed", type=int, default=24, help="states to probe without pruning")
     parser.add_argument("--only", type=int, nargs="+", default=range(len(VARIANTS)), metavar="N", help="variants by number; no page")
     parser.add_argument("--runs", type=Path, default=Path("runs/ablation"))
     parser.add_argument("--out", type=Path, default=Path("docs/head-ablation.md"))
     options = parser.parse_args()
-    model, size = load(options.model), Size(options.states, options.steps, options.precision)
+    model, size = load(options.model), Size(options.states, options.steps, options.precision, options.start)
     learning = load(options.model, precision=options.precision)
     (labels, settings), (test, tested) = read_store(options.labels), read_store(options.test)
     rows = []
