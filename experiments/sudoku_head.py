@@ -125,6 +125,8 @@ def training_table(heads: list[str]) -> str:
             "probed positions": probed,
             "moved copies": about["training"]["augment"],
             "layers": about["layers"],
+            "hops": about["config"].get("hops", 0),
+            "begun with": about.get("start", "nothing"),
         }
         rows.append({"head": Path(file).stem} | states | training)
     return report.table(rows, tuple(rows[0]))
@@ -136,9 +138,7 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     records = head.fidelity_records(attentive, test, settings, heads)
     names = [Path(file).stem for file in heads]
     readers = {Path(file).stem: with_head(model, file) for file in heads}
-    costs = head_cost.cost_records(
-        {name: (reader, reader.head) for name, reader in readers.items() if reader.head}, torch.full((256, 81), 9)
-    )
+    costs = head_cost.cost_table({name: (reader, reader.head) for name, reader in readers.items() if reader.head}, test.tokens)
     head.draw_calibration(head.calibration_curves(model, test, heads), figures / f"head_{model.name}.png")
     probe = Probe(settings["form"], settings["floor"])
     some = test.tokens[:: max(1, len(test) // states)][:states]
@@ -180,7 +180,9 @@ By source and by masked fraction:
 
 ## Cost beside a pass of the backbone (batch 256, alternately measured)
 
-{report.table(costs, ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows"))}
+{report.table(costs, head_cost.COLUMNS)}
+
+A head looks at open cells only, a pass at all of them: an empty board is the most that a head can cost.
 
 ## Pruned probing
 

@@ -35,6 +35,16 @@ def flops(work: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
+COLUMNS = ("canvases", "head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
+
+
+def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens, rows: int = 256) -> list[dict[str, Any]]:
+    """The costs on canvases of which nothing is known, the most that there can be, and on states such as these, as many of each."""
+    empty = torch.full((rows, states.shape[1]), next(iter(heads.values()))[0].vocab.size) if heads else states
+    canvases = {"empty": empty, "test states": states[torch.linspace(0, len(states) - 1, rows).long()]}
+    return [{"canvases": name} | record for name, tokens in canvases.items() for record in cost_records(heads, tokens)]
+
+
 def cost_records(heads: Mapping[str, tuple[Backbone, PairwiseMI]], tokens: Tokens, rounds: int = 7, few: int = 2) -> list[dict[str, Any]]:
     """For each head, with the backbone that it reads, on these canvases: FLOPs, milliseconds and shares of a pass.
 

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Fidelity on test grids or families, by source and by masked fraction, then the cost beside a pass on empty canvases."""
+    """Fidelity on test grids or families, by source and by masked fraction, then the cost beside a pass."""
     from pairmi.bench import head, head_cost
     from pairmi.spec import with_head
     from pairmi.store import read_store
@@ -73,9 +73,8 @@ def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
     plain = load(options.backbone)
     readers = {name: with_head(plain, name) for name in options.head}
     heads = {name: (reader, reader.head) for name, reader in readers.items() if reader.head is not None}
-    empty = torch.full((256, int(test.lengths.median())), model.vocab.size)
-    costs = head_cost.cost_records(heads, empty)
-    print(f"\n{report.table(costs, ('head', 'parameters', 'head_mflop', 'flop_share', 'head_ms', 'pass_ms', 'time_share', 'rows'))}")
+    costs = head_cost.cost_table(heads, max((some for _, some in test.by_length()), key=len).tokens)
+    print(f"\n{report.table(costs, head_cost.COLUMNS)}")
     if options.figure and options.head:
         head.draw_calibration(head.calibration_curves(plain, test, options.head), options.figure)
     return records + costs
