@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode, bmm_flop, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from pairmi.bench.speed import seconds
 from pairmi.draw import Streams
@@ -17,15 +17,7 @@ def _attention_flops(query: Any, key: Any, value: Any, *rest: Any, **options: An
     return int(sdpa_flop_count(query, key, value))
 
 
-def _product_flops(start: Any, left: Any, right: Any, **options: Any) -> int:
-    """The same for a batch of products that is added in place."""
-    return int(bmm_flop(left, right))
-
-
-UNCOUNTED = {  # by torch itself: its attention on a processor, and the product in place
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
-    torch.ops.aten.baddbmm_: _product_flops,
-}
+UNCOUNTED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}  # by torch itself
 
 
 def flops(work: Callable[[], object]) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.info import entropy, pairs
-from pairmi.mi.hops import Hop, mapped, openness, sigmoid
+from pairmi.mi.hops import Hop, mapped, openness, product_of, sigmoid
 from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams
 
 FAR = 64  # distances from here on are alike
@@ -130,9 +130,9 @@ class LowRankHead(nn.Module):
         places = self._places(where)
         others = torch.cat([places, low.flatten(1)[:, None], high.flatten(1)[:, None]], dim=1)
         mixed = mapped(self.mix.weight[:, forms:], others, self.mix.bias)
-        mixed = mixed.baddbmm_(self.mix.weight[:, :forms].expand(rows, -1, -1), bilinear).relu_()
+        mixed = mixed.add_(product_of(self.mix.weight[:, :forms], bilinear)).relu_()
         low.diagonal(dim1=1, dim2=2).zero_()
-        logit = torch.bmm(self.out.expand(rows, 1, -1), mixed) + self.bias
+        logit = mapped(self.out[None], mixed, self.bias[None])
         if self.hops:
             open_to = openness(low)
             for hop in self.hops:

@@ -7,9 +7,14 @@ from torch import Tensor, nn
 SURE = 0.05  # nats: a position that is about as sure as this passes on half of what it would
 
 
+def product_of(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"]) -> Float[Tensor, "R M N"]:
+    """W x, one product per row: of the same shape in every batch."""
+    return torch.bmm(weight.expand(len(x), -1, -1), x)
+
+
 def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
-    """W x + b, one product per row: of the same shape in every batch."""
-    return torch.baddbmm(bias[:, None].expand(len(x), -1, 1), weight.expand(len(x), -1, -1), x)
+    """W x + b; added afterwards, because `baddbmm` is several times slower where b has to be spread out."""
+    return product_of(weight, x).add_(bias[:, None])
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -46,13 +51,13 @@ class Hop(nn.Module):
         places: Float[Tensor, "R P N*N"],
     ) -> tuple[Float[Tensor, "R 1 N*N"], Float[Tensor, "R M N*N"]]:
         """The corrected logits and features of all pairs; `open_to` is how much each may pass on, see `openness`."""
-        rows, count, mixer = len(open_to), open_to.shape[1], mixed.shape[1]
-        raw = mapped(self.edge.weight[:, :mixer], mixed, self.edge.bias)
-        raw = torch.baddbmm(raw, self.edge.weight[:, mixer:].expand(rows, -1, -1), places) + logit
-        edges = (sigmoid(raw) * open_to.flatten(1)[:, None]).view(-1, count, count)
-        two = torch.bmm(edges, edges.mT)
-        paths = torch.stack([two, torch.bmm(two, edges.mT)], dim=1)
-        paths = (paths / (1 + paths)).view(rows, -1, count * count)
-        mixed = mapped(self.mix.weight[:, :mixer], mixed, self.mix.bias)
-        mixed = torch.baddbmm(mixed, self.mix.weight[:, mixer:].expand(rows, -1, -1), paths).relu_()
-        return torch.baddbmm(logit, self.out.expand(rows, 1, -1), mixed), mixed
+        count, edges = open_to.shape[1], len(self.edge.bias)
+        of_mixed, of_places = self.edge.weight.split([self.mix.out_features, places.shape[1]], dim=1)
+        kept, of_paths = self.mix.weight.split([self.mix.out_features, 2 * edges], dim=1)
+        raw, mixed = product_of(torch.cat([of_mixed, kept]), mixed).split([edges, self.mix.out_features], dim=1)
+        raw = mapped(of_places, places, self.edge.bias).add_(raw).add_(logit)
+        edge = (sigmoid(raw) * open_to.flatten(1)[:, None]).view(-1, count, count)
+        two = torch.bmm(edge, edge.mT)
+        paths = torch.stack([two, torch.bmm(two, edge.mT)], dim=1).view(len(open_to), -1, count * count)
+        mixed = mapped(of_paths, paths / (1 + paths), self.mix.bias).add_(mixed).relu_()
+        return product_of(self.out[None], mixed).add_(logit), mixed
