@@ -128,7 +128,7 @@ def page(model: Model, rows: list[dict[str, Any]], settings: dict[str, Any], siz
     return f"""# What limits the head
 
 Printed by `python experiments/head_ablation.py` ({about}; `{model.name}`, weights {identify(model)}). {size.states} labelled states ({settings["positions"] or "all"} positions of each probed) with a moved copy of each, {size.steps} steps of 64
-states, beginning with a head without hops that had learnt from {begun["labels"]["count"]} other states, unless it says otherwise; one change at a time; `minutes` of training on this machine. R2 on {tested} fully probed states of grids
+states, beginning with a head without hops that had learnt from {begun["labels"]["count"]} states before, unless it says otherwise; one change at a time; `minutes` of training on this machine. R2 on {tested} fully probed states of grids
 that no head has seen; also of pairs of cells that share a row, column or box (`linked`) and of all `others`.
 
 {report.table(rows, tuple(rows[0]))}
