@@ -138,7 +138,7 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     records = head.fidelity_records(attentive, test, settings, heads)
     names = [Path(file).stem for file in heads]
     readers = {Path(file).stem: with_head(model, file) for file in heads}
-    costs = head_cost.cost_table({name: (reader, reader.head) for name, reader in readers.items() if reader.head}, test.tokens)
+    costs = head_cost.cost_table({name: (reader, reader.head) for name, reader in readers.items() if reader.head}, test.tokens, 9)
     head.draw_calibration(head.calibration_curves(model, test, heads), figures / f"head_{model.name}.png")
     probe = Probe(settings["form"], settings["floor"])
     some = test.tokens[:: max(1, len(test) // states)][:states]

@@ -30,10 +30,10 @@ def flops(work: Callable[[], object]) -> int:
 COLUMNS = ("canvases", "head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
 
 
-def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens, rows: int = 256) -> list[dict[str, Any]]:
+def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens, mask: int, rows: int = 256) -> list[dict[str, Any]]:
     """The costs on canvases of which nothing is known, the most that there can be, and on states such as these, as many of each."""
-    empty = torch.full((rows, states.shape[1]), next(iter(heads.values()))[0].vocab.size) if heads else states
-    canvases = {"empty": empty, "test states": states[torch.linspace(0, len(states) - 1, rows).long()]}
+    some = states[torch.linspace(0, len(states) - 1, rows).long()]
+    canvases = {"empty": torch.full_like(some, mask), "test states": some}
     return [{"canvases": name} | record for name, tokens in canvases.items() for record in cost_records(heads, tokens)]
 
 

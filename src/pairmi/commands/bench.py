@@ -73,7 +73,7 @@ def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
     plain = load(options.backbone)
     readers = {name: with_head(plain, name) for name in options.head}
     heads = {name: (reader, reader.head) for name, reader in readers.items() if reader.head is not None}
-    costs = head_cost.cost_table(heads, max((some for _, some in test.by_length()), key=len).tokens)
+    costs = head_cost.cost_table(heads, max((some for _, some in test.by_length()), key=len).tokens, model.vocab.size)
     print(f"\n{report.table(costs, head_cost.COLUMNS)}")
     if options.figure and options.head:
         head.draw_calibration(head.calibration_curves(plain, test, options.head), options.figure)

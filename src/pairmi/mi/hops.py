@@ -13,7 +13,7 @@ def product_of(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"]) -> Float
 
 
 def mapped(weight: Float[Tensor, "M K"], x: Float[Tensor, "R K N"], bias: Float[Tensor, " M"]) -> Float[Tensor, "R M N"]:
-    """W x + b; added afterwards, because `baddbmm` is several times slower where b has to be spread out."""
+    """W x + b, likewise."""
     return product_of(weight, x).add_(bias[:, None])
 
 
