@@ -72,6 +72,7 @@ def low_rank(seed: int = 0, **changes: Any) -> LowRankHead:
     head = LowRankHead(LowRankConfig(**{"width": 16, "symbols": 4, "length": 8, "inner": 24, "forms": 6, "rank": 4} | changes))
     for hop in head.hops:
         torch.nn.init.normal_(hop.out)  # a fresh one corrects nothing
+        torch.nn.init.normal_(hop.through, std=0.3)
     return head
 
 

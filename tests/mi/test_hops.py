@@ -8,48 +8,58 @@ from pairmi.draw import Streams
 from pairmi.mi.hops import SURE, Hop, openness
 
 
-def plain(hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+def plain(
+    hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, inner: torch.Tensor, low: torch.Tensor
+) -> torch.Tensor:
     """The corrected logits of one row, path by path."""
     count = len(low)
     features = torch.cat([mixed, places])  # [K, N, N]
     raw = torch.einsum("ck,kij->cij", hop.edge.weight, features) + hop.edge.bias[:, None, None] + logit
+    raw = raw + torch.einsum("ck,kj->cj", hop.through, inner)[:, None]
     edges = torch.sigmoid(raw) * low / (low + SURE)
     two, three = torch.zeros_like(edges), torch.zeros_like(edges)
     for i, j, k in product(range(count), repeat=3):
         two[:, i, j] += edges[:, i, k] * edges[:, j, k]
         for other in range(count):
             three[:, i, j] += edges[:, i, k] * edges[:, other, k] * edges[:, j, other]
-    paths = torch.stack([two / (1 + two), three / (1 + three)], 1).flatten(0, 1)
+    paths = torch.stack([1 / (1 + two), 1 / (1 + three)], 1).flatten(0, 1)
     after = (torch.einsum("mk,kij->mij", hop.mix.weight, torch.cat([mixed, paths])) + hop.mix.bias[:, None, None]).relu()
     return logit + torch.einsum("m,mij->ij", hop.out, after)
 
 
-def test_a_hop_is_its_formula() -> None:
+def a_hop() -> Hop:
     torch.manual_seed(0)
-    hop = Hop(mixer=5, places=3, edges=2)
-    torch.nn.init.normal_(hop.out)
-    torch.nn.init.normal_(hop.edge.weight)
-    logit, mixed, places = torch.randn(4, 1, 36), torch.rand(4, 5, 36), torch.randn(4, 3, 36)
+    hop = Hop(mixer=5, places=3, inner=7, edges=2)
+    for weight in (hop.out, hop.edge.weight, hop.edge.bias, hop.through):
+        torch.nn.init.normal_(weight)
+    return hop
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_hop_is_its_formula(shared: bool) -> None:
+    hop = a_hop()
+    logit, mixed, inner = torch.randn(4, 1, 36), torch.rand(4, 5, 36), torch.randn(4, 7, 6)
+    places = torch.randn(1 if shared else 4, 3, 36)
     low = torch.rand(4, 6, 6)
     low = (0.5 * (low + low.mT)).diagonal_scatter(torch.zeros(4, 6), dim1=1, dim2=2)
     with torch.no_grad():
-        found, features = hop(openness(low), logit, mixed, places)
+        found, features = hop(inner, openness(low).view(4, 1, 36), logit, mixed, places)
         assert features.shape == mixed.shape
-        for row in range(4):
-            expected = plain(hop, logit[row].view(6, 6), mixed[row].view(5, 6, 6), places[row].view(3, 6, 6), low[row])
+        for row, place in enumerate(places.expand(4, -1, -1)):
+            expected = plain(hop, logit[row].view(6, 6), mixed[row].view(5, 6, 6), place.view(3, 6, 6), inner[row], low[row])
             torch.testing.assert_close(found[row].view(6, 6), expected)
 
 
 def test_what_is_known_and_what_is_sure_passes_nothing_on() -> None:
-    torch.manual_seed(0)
-    hop = Hop(mixer=5, places=3, edges=2)
-    torch.nn.init.normal_(hop.out)
-    logit, mixed, places, low = torch.randn(1, 1, 36), torch.rand(1, 5, 36), torch.randn(1, 3, 36), torch.ones(1, 6, 6)
+    hop = a_hop()
+    logit, mixed, places, inner = torch.randn(1, 1, 36), torch.rand(1, 5, 36), torch.randn(1, 3, 36), torch.randn(1, 7, 6)
+    low = torch.ones(1, 6, 6)
     low[:, 4:] = low[:, :, 4:] = 0
     other = logit.clone().view(6, 6)
     other[4:] = other[:, 4:] = 9.0
+    open_to = openness(low).view(1, 1, 36)
     with torch.no_grad():
-        first, second = (hop(openness(low), z, mixed, places)[0].view(6, 6)[:4, :4] for z in (logit, other.view(1, 1, 36)))
+        first, second = (hop(inner, open_to, z, mixed, places)[0].view(6, 6)[:4, :4] for z in (logit, other.view(1, 1, 36)))
     assert torch.equal(first, second)
 
 
@@ -63,3 +73,13 @@ def test_a_fresh_hop_corrects_nothing(length: int) -> None:
         torch.nn.init.zeros_(hop.out)
     first, second = (head(prediction, model, Streams(0, torch.arange(6))) for head in (without, fresh))
     assert torch.equal(first, second)
+
+
+def test_gradients_reach_every_weight_and_are_finite_for_extreme_logits() -> None:
+    hop = a_hop()
+    logit = torch.tensor([-1e4, 1e4, 0.0]).repeat(12).view(1, 1, 36).requires_grad_()
+    mixed, places, inner = torch.rand(1, 5, 36).requires_grad_(), torch.randn(1, 3, 36), torch.randn(1, 7, 6)
+    found, features = hop(inner, openness(torch.rand(1, 6, 6)).view(1, 1, 36), logit, mixed, places)
+    (found.sum() + features.square().sum()).backward()
+    for weight in (logit, mixed, *hop.parameters()):
+        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.abs().sum() > 0

@@ -72,7 +72,7 @@ class LowRankHead(nn.Module):
         self.mix = nn.Linear(config.forms + config.places + 2, config.mixer)
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
-        self.hops = nn.ModuleList(Hop(config.mixer, config.places, config.edges) for _ in range(config.hops))
+        self.hops = nn.ModuleList(Hop(config.mixer, config.places, config.inner, config.edges) for _ in range(config.hops))
 
     def begin_at(self, share: float) -> None:
         """Let a fresh head say about this share of min(H_i, H_j) everywhere: one that begins far above its labels falls to 0 and stays."""
@@ -101,50 +101,51 @@ class LowRankHead(nn.Module):
         for rows, where in lots(wanted):
             places = (rows[:, None] * length + where).flatten()
             hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
-            blocks = self._pairs(self._factors(hidden, log_probs, known, where), most, where)
+            blocks = self._pairs(self._inner(hidden, log_probs, known, where), most, where)
             matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
         return torch.where(pairs(prediction.wanted), matrix, 0) if config.hops and prediction.asked is not None else matrix
 
-    def _factors(
+    def _inner(
         self,
         hidden: Float[Tensor, "R N D"],
         log_probs: Float[Tensor, "R N V"],
         entropies: Float[Tensor, "R N 1"],
         where: Int[Tensor, "R N"],
-    ) -> Float[Tensor, "R K r N"]:
-        """The u of each position, from what is known of it."""
+    ) -> Float[Tensor, "R I N"]:
+        """What is known of each position, by itself."""
         config = self.config
         normed = functional.layer_norm(hidden.float().unflatten(2, (config.layers, config.width)), (config.width,)).flatten(2)
         inputs = torch.cat([normed, log_probs.float().exp(), entropies], dim=2)
         shift = self.inner.bias
         if self.position is not None:
             shift = (shift + self.position).index_select(0, where.flatten()).unflatten(0, where.shape)
-        inner = torch.baddbmm(shift, inputs, self.inner.weight.t().expand(len(inputs), -1, -1))
-        return mapped(self.project.weight, gelu(inner).mT, self.project.bias).view(len(where), config.forms, config.rank, -1)
+        return gelu(torch.baddbmm(shift, inputs, self.inner.weight.t().expand(len(inputs), -1, -1))).mT
 
-    def _pairs(self, u: Float[Tensor, "R K r N"], caps: Float[Tensor, "R N"], where: Int[Tensor, "R N"]) -> Float[Tensor, "R N N"]:
+    def _pairs(self, inner: Float[Tensor, "R I N"], caps: Float[Tensor, "R N"], where: Int[Tensor, "R N"]) -> Float[Tensor, "R N N"]:
         """The pairs of these positions: K + P + 2 features each, mixed by two small products."""
-        rows, forms, _, count = u.shape
+        (rows, count), forms = where.shape, self.config.forms
+        u = mapped(self.project.weight, inner, self.project.bias).view(rows, forms, self.config.rank, count)
         bilinear = torch.bmm((u * self.signs[:, :, None]).flatten(0, 1).mT, u.flatten(0, 1)).view(rows, forms, -1)
         low, high = torch.minimum(caps[:, :, None], caps[:, None]), torch.maximum(caps[:, :, None], caps[:, None])
         places = self._places(where)
-        others = torch.cat([places, low.flatten(1)[:, None], high.flatten(1)[:, None]], dim=1)
-        mixed = mapped(self.mix.weight[:, forms:], others, self.mix.bias)
-        mixed = mixed.add_(product_of(self.mix.weight[:, :forms], bilinear)).relu_()
+        of_forms, of_places, of_caps = self.mix.weight.split([forms, self.config.places, 2], dim=1)
+        mixed = product_of(of_caps, torch.stack([low, high], dim=1).flatten(2)).add_(mapped(of_places, places, self.mix.bias))
+        mixed = mixed.baddbmm_(of_forms.expand(rows, -1, -1), bilinear).relu_()
         low.diagonal(dim1=1, dim2=2).zero_()
         logit = mapped(self.out[None], mixed, self.bias[None])
         if self.hops:
-            open_to = openness(low)
+            open_to = openness(low).view(rows, 1, -1)
             for hop in self.hops:
-                logit, mixed = hop(open_to, logit, mixed, places)
+                logit, mixed = hop(inner, open_to, logit, mixed, places)
         share = sigmoid(logit.view(rows, count, count))
         return (share + share.mT) * (0.5 * low)
 
-    def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "R P N*N"]:
-        """What is known of a pair from where it is."""
-        pair, length = self.pair.flatten(1).expand(len(where), -1, -1), self.config.length
+    def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "S P N*N"]:
+        """What is known of a pair from where it is: the same for all rows that have all positions."""
+        pair, length = self.pair.flatten(1)[None], self.config.length
         if where.shape[1] == length:
             return pair
+        pair = pair.expand(len(where), -1, -1)
         index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
         return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
