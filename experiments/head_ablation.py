@@ -9,12 +9,13 @@ steps; finished ones are kept in --runs, so that an interrupted run goes on wher
 import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch import nn
 from tqdm import tqdm
 
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.bench import fidelity, head, report
 from pairmi.bench.ledger import Ledger
 from pairmi.mi.probe import Probe
@@ -107,6 +108,17 @@ def scored(file: Path, model: Model, test: Labels) -> dict[str, float]:
     return found | {"minutes": load_tensors(file)[1]["seconds"] / 60}
 
 
+def seen_and_unseen(model: Model, labels: Labels, count: int) -> dict[str, float]:
+    """R^2 of the head in the package on states that it learnt from and on such of other grids, labelled alike: what more labels could close."""
+    assert model.head is not None
+    found = {}
+    for part in ("train", "validation"):
+        some = labels.split(part).pick(torch.arange(min(count, len(labels.split(part)))))
+        within = some.known(model.vocab.size)
+        found[part] = fidelity.r2(head.predicted_by(model.head, model, some)[within], some.mi[within])
+    return found
+
+
 def label_error(model: Model, test: Labels, count: int) -> dict[str, float]:
     """How well the pruned labels explain full probes of the same states: no head that learns from them can be expected above it."""
     some = test.pick(torch.arange(0, len(test), max(1, len(test) // count)))
@@ -121,7 +133,9 @@ def label_error(model: Model, test: Labels, count: int) -> dict[str, float]:
     }
 
 
-def page(model: Model, rows: list[dict[str, Any]], settings: dict[str, Any], size: Size, tested: int, error: dict[str, Any]) -> str:
+def page(
+    model: Model, rows: list[dict[str, Any]], settings: dict[str, Any], size: Size, tested: int, error: dict[str, Any], gap: dict[str, Any]
+) -> str:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     r2 = {row["variant"]: row for row in rows}
     begun = load_tensors(Path(size.start))[1]
@@ -136,6 +150,7 @@ that no head has seen; also of pairs of cells that share a row, column or box (`
 * What a head without hops misses are the `others`, which depend on each other through the cells between them: hops raise them from {r2["without hops"]["others"]:.2f} to {r2["one hop"]["others"]:.2f} (one), {r2["two hops"]["others"]:.2f} (two) and {r2["as it is"]["others"]:.2f} (three).
 * Labels: an eighth, one and five times as many states give {r2["an eighth of the labels"]["all"]:.3f}, {r2["as it is"]["all"]:.3f} and {r2["five times the labels"]["all"]:.3f} in as many steps.
 * Moved copies replace labels, and cost something where there are enough: a copy has the MI of the board that was moved, and the model's own beliefs follow the symmetries only so far. Without them, {r2["no moved copies"]["all"]:.3f}, and {r2["five times the labels, no moved copies"]["all"]:.3f} from five times the labels.
+* The head in the package itself, which learnt longer and from more, explains R2 {gap["train"]:.3f} of the labels of {gap["count"]} states that it learnt from, and {gap["validation"]:.3f} on as many of other grids.
 * The labels' own error is no limit: on {error["states"]} of the test states probed without pruning, the pruned labels explain R2 {error["r2"]:.4f} of the full ones; no entry is off by more than {error["largest"]:.4f} nats.
 """
 
@@ -180,7 +195,11 @@ def main() -> None:
     error = Ledger(options.runs / "labels.jsonl").measured(
         {"test": tested, "tested": len(test), "count": options.probed}, lambda: label_error(model, test, options.probed)
     )
-    text = page(model, rows, settings, size, len(test), error)
+    gap = {"count": 1500} | Ledger(options.runs / "gap.jsonl").measured(
+        {"head": fingerprint(cast(nn.Module, model.head).state_dict()), "labels": settings, "states": len(labels), "count": 1500},
+        lambda: seen_and_unseen(learning, labels, 1500),
+    )
+    text = page(model, rows, settings, size, len(test), error, gap)
     print(text)
     options.out.write_text(text)
 

@@ -8,9 +8,7 @@ from pairmi.draw import Streams
 from pairmi.mi.hops import SURE, Hop, openness
 
 
-def plain(
-    hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, inner: torch.Tensor, low: torch.Tensor
-) -> torch.Tensor:
+def plain(hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, inner: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
     """The corrected logits of one row, path by path."""
     count = len(low)
     features = torch.cat([mixed, places])  # [K, N, N]
@@ -82,4 +80,6 @@ def test_gradients_reach_every_weight_and_are_finite_for_extreme_logits() -> Non
     found, features = hop(inner, openness(torch.rand(1, 6, 6)).view(1, 1, 36), logit, mixed, places)
     (found.sum() + features.square().sum()).backward()
     for weight in (logit, mixed, *hop.parameters()):
-        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.abs().sum() > 0
+        assert weight.grad is not None
+        assert weight.grad.isfinite().all()
+        assert weight.grad.abs().sum() > 0

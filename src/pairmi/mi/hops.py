@@ -31,10 +31,10 @@ def openness(low: Float[Tensor, "R N N"]) -> Float[Tensor, "R N N"]:
 class Hop(nn.Module):
     """Two positions that see each other only through a third depend on each other: e_ik e_jk, summed over k, says how much.
 
-    C kinds of edges e_ik = sigmoid(z_ik + W_e (features of the pair) + w k) begin as the estimate itself, z being its logit, and learn which
-    pairs are direct neighbours and, from what is known of k, what k passes on. The paths of two and of three edges, P = e e^T and P e^T, as
-    1 / (1 + P), then correct features and logit: m' = relu(W (m, paths)), z' = z + w m'. It begins by correcting nothing. O(N^3 C), by
-    matrix products.
+    C kinds of edges e_ik = sigmoid(z_ik + W_e (features of the pair) + w_k) begin as the estimate itself, z being its logit, and learn
+    which pairs are direct neighbours and, by w_k, from what is known of k, what k passes on. The paths of two and of three edges,
+    P = e e^T and P e^T, as 1 / (1 + P), then correct features and logit: m' = relu(W (m, paths)), z' = z + w m'. It begins by correcting
+    nothing. O(N^3 C), by matrix products.
     """
 
     def __init__(self, mixer: int, places: int, inner: int, edges: int) -> None:
@@ -54,7 +54,7 @@ class Hop(nn.Module):
         mixed: Float[Tensor, "R M N*N"],
         places: Float[Tensor, "S P N*N"],
     ) -> tuple[Float[Tensor, "R 1 N*N"], Float[Tensor, "R M N*N"]]:
-        """The corrected logits and features of all pairs; `inner` is what is known of each position, `open_to` how much each pair may pass on."""
+        """The corrected logits and features of all pairs; `inner` is what is known of a position, `open_to` how much a pair may pass on."""
         (rows, mixer, _), count, edges = mixed.shape, inner.shape[2], len(self.through)
         of_mixed, of_places = self.edge.weight.neg().split([mixer, places.shape[1]], dim=1)  # exp(-x) is what a sigmoid needs
         kept, of_paths = self.mix.weight.split([mixer, 2 * edges], dim=1)
