@@ -120,6 +120,7 @@ def _train(command: Adding) -> None:
     head.add_argument("--mixer", type=int, default=16, help="low-rank: width of the network at each pair")
     head.add_argument("--hops", type=int, default=0, help="low-rank: how often paths through third positions correct the estimate")
     head.add_argument("--edges", type=int, default=4, help="low-rank: kinds of edges that these paths have")
+    head.add_argument("--reach", type=int, default=0, help="low-rank: with more open positions than this no hops are taken (0: always)")
 
 
 def _labels(command: Adding) -> None:

@@ -72,12 +72,22 @@ def test_costs_are_shares_of_a_pass() -> None:
     ours, theirs = LowRankHead(LowRankConfig(128, 9, length=81)), PairMLPHead(PairMLPConfig(128))
     tokens = torch.full((4, 81), 9)
     first, second = head_cost.cost_records({"ours": (backbone, ours), "mlp": (backbone, theirs)}, tokens, rounds=1)
-    positions, pairs = 81 * (138 * 96 + 96 * 256), 81 * 81 * (256 + 22 * 16 + 16)
+    positions, pairs = 81 * (138 * 96 + 96 * 256), 81 * 81 * (256 + 18 * 16 + 4 * 16 / 2 + 16)  # places once for both rows
     assert first["head_mflop"] == pytest.approx(2 * (positions + pairs) / 1e6, rel=0.02)
     assert first["flop_share"] < 0.06
     assert second["flop_share"] > 1
     assert second["head_mflop"] == pytest.approx(2 * 81 * 81 * (256 * 128 + 128 * 256 + 256) / 1e6, rel=0.01)
     assert first["parameters"] == sum(p.numel() for p in ours.parameters())
+
+
+def test_costs_are_shown_where_hops_are_still_taken() -> None:
+    backbone = Transformer(TransformerConfig()).eval()
+    heads = {"near": (backbone, LowRankHead(LowRankConfig(128, 9, length=81, hops=1, reach=64)))}
+    states = torch.full((4, 81), 9)
+    states[:, 40:] = 0
+    records = {record["canvases"]: record for record in head_cost.cost_table(heads, states, 9, rows=4)}
+    assert set(records) == {"empty", "test states", "64 open"}
+    assert records["64 open"]["head_mflop"] > max(records["empty"]["head_mflop"], records["test states"]["head_mflop"])
 
 
 def test_pruning_is_reported_and_confirmed() -> None:

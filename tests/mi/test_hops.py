@@ -6,6 +6,7 @@ import torch
 from heads import RandomStates, low_rank, tiny
 from pairmi.draw import Streams
 from pairmi.mi.hops import SURE, Hop, openness
+from pairmi.types import Prediction
 
 
 def plain(hop: Hop, logit: torch.Tensor, mixed: torch.Tensor, places: torch.Tensor, inner: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
@@ -83,3 +84,20 @@ def test_gradients_reach_every_weight_and_are_finite_for_extreme_logits() -> Non
         assert weight.grad is not None
         assert weight.grad.isfinite().all()
         assert weight.grad.abs().sum() > 0
+
+
+def test_beyond_its_reach_a_head_takes_no_hops() -> None:
+    rng = torch.Generator().manual_seed(0)
+    tokens = torch.randint(4, (6, 40), generator=rng)
+    for row, unknown in enumerate((3, 16, 17, 32, 33, 40)):
+        tokens[row, torch.randperm(40, generator=rng)[:unknown]] = 4
+    log_probs, hidden = torch.randn(6, 40, 4, generator=rng).log_softmax(2), torch.randn(6, 40, 16, generator=rng)
+    prediction = Prediction(tokens, log_probs, hidden)
+    without, always, near = low_rank(length=0), low_rank(length=0, hops=2), low_rank(length=0, hops=2, reach=32)
+    always.load_state_dict(without.state_dict(), strict=False)
+    near.load_state_dict(always.state_dict())
+    with torch.no_grad():
+        direct, corrected, found = (head.estimate(prediction) for head in (without, always, near))
+    assert not torch.allclose(direct, corrected)
+    assert torch.equal(found[:4], corrected[:4])
+    assert torch.equal(found[4:], direct[4:])

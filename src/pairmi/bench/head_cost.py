@@ -5,10 +5,11 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode, bmm_flop, sdpa_flop_count
 
 from pairmi.bench.speed import seconds
 from pairmi.draw import Streams
+from pairmi.mi.head import LowRankHead
 from pairmi.types import Backbone, PairwiseMI, Tokens
 
 
@@ -17,7 +18,15 @@ def _attention_flops(query: Any, key: Any, value: Any, *rest: Any, **options: An
     return int(sdpa_flop_count(query, key, value))
 
 
-UNCOUNTED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}  # by torch itself
+def _added_flops(added: Any, left: Any, right: Any, **options: Any) -> int:
+    """Likewise, of products that are added in place."""
+    return int(bmm_flop(left, right))
+
+
+UNCOUNTED = {  # by torch itself
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+    torch.ops.aten.baddbmm_: _added_flops,
+}
 
 
 def flops(work: Callable[[], object]) -> int:
@@ -31,9 +40,14 @@ COLUMNS = ("canvases", "head", "parameters", "head_mflop", "flop_share", "head_m
 
 
 def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens, mask: int, rows: int = 256) -> list[dict[str, Any]]:
-    """The costs on canvases of which nothing is known, the most that there can be, and on states such as these, as many of each."""
+    """The costs on canvases of which nothing is known, on states such as these, and where heads that take hops up to some number of open
+    positions just do: as many of each. Nothing costs more than the dearest of them."""
     some = states[torch.linspace(0, len(states) - 1, rows).long()]
-    canvases = {"empty": torch.full_like(some, mask), "test states": some}
+    empty = torch.full_like(some, mask)
+    canvases = {"empty": empty, "test states": some}
+    reaches = {head.config.reach for _, head in heads.values() if isinstance(head, LowRankHead) and head.config.hops}
+    for reach in sorted(reaches & set(range(1, some.shape[1]))):
+        canvases[f"{reach} open"] = torch.where(torch.arange(some.shape[1]) < reach, empty, 0)
     return [{"canvases": name} | record for name, tokens in canvases.items() for record in cost_records(heads, tokens)]
 
 

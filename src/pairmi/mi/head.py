@@ -33,11 +33,14 @@ class LowRankConfig:
     places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
     hops: int = 0  # how often paths through third positions correct the estimate
     edges: int = 4  # kinds of edges that these paths have
+    reach: int = (
+        0  # more open positions than this (in steps of `STEP`) take no hops, which cost most and say least there; 0 = all take them
+    )
 
     def __post_init__(self) -> None:
         sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
-        if min(sizes) < 1 or min(self.length, self.hops) < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length and hops >= 0), got {self}")
+        if min(sizes) < 1 or min(self.length, self.hops, self.reach) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length, hops and reach >= 0), got {self}")
 
 
 def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -133,7 +136,7 @@ class LowRankHead(nn.Module):
         mixed = mixed.baddbmm_(of_forms.expand(rows, -1, -1), bilinear).relu_()
         low.diagonal(dim1=1, dim2=2).zero_()
         logit = mapped(self.out[None], mixed, self.bias[None])
-        if self.hops:
+        if self.hops and (not self.config.reach or count <= self.config.reach):
             open_to = openness(low).view(rows, 1, -1)
             for hop in self.hops:
                 logit, mixed = hop(inner, open_to, logit, mixed, places)

@@ -98,7 +98,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     if options.augment and model.conflict is None:
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
     layers = options.layers or [model.backbone.depth]
-    sizes = {name: getattr(options, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges")}
+    sizes = {name: getattr(options, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""
     if not start and isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
