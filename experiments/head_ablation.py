@@ -41,6 +41,7 @@ class Variant:
     mixer: int = 16
     hops: int = 3
     edges: int = 4
+    reach: int = 0
     loss: str = "mse"
     augment: int = 1
     rate: float = 4e-3
@@ -63,6 +64,7 @@ VARIANTS = (
     replace(FRESH, name="from nothing"),
     replace(FRESH, name="from nothing, layer 16 alone", layers=(16,)),
     replace(FRESH, name="from nothing, the paper's pairwise MLP (layer 16, rate 0.001)", kind="pair-mlp", layers=(16,), rate=1e-3),
+    replace(BASE, name="hops up to 64 open cells", reach=64),
 )
 
 
@@ -78,7 +80,7 @@ class Size:
 
 def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, Any], size: Size, run: Path) -> Path:
     """The file of the trained head."""
-    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges")}
+    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")}
     fresh = make_head(variant.kind, model, variant.layers, sizes, 0)
     if variant.started:
         started(fresh, Path(size.start))

@@ -170,7 +170,7 @@ def lots(wanted: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S 
     least = min(2, threads) if wanted.device.type == "cpu" else 1
     for size in sizes[sizes > 0].unique().tolist():
         where = first[:, :size] if size < length else torch.arange(length, device=wanted.device).expand_as(first)
-        for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * CACHED_PAIRS // size**2)):
+        for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * (CACHED_PAIRS // size**2))):
             yield rows, where.index_select(0, rows.expand(max(least, len(rows))))
 
 
