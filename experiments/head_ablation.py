@@ -151,7 +151,8 @@ that no head has seen; also of pairs of cells that share a row, column or box (`
 
 * What a head without hops misses are the `others`, which depend on each other through the cells between them: hops raise them from {r2["without hops"]["others"]:.2f} to {r2["one hop"]["others"]:.2f} (one), {r2["two hops"]["others"]:.2f} (two) and {r2["as it is"]["others"]:.2f} (three).
 * Labels: an eighth, one and five times as many states give {r2["an eighth of the labels"]["all"]:.3f}, {r2["as it is"]["all"]:.3f} and {r2["five times the labels"]["all"]:.3f} in as many steps.
-* Moved copies replace labels, and cost something where there are enough: a copy has the MI of the board that was moved, and the model's own beliefs follow the symmetries only so far. Without them, {r2["no moved copies"]["all"]:.3f}, and {r2["five times the labels, no moved copies"]["all"]:.3f} from five times the labels.
+* Moved copies replace labels where there are few: without them {r2["no moved copies"]["all"]:.3f} instead of {r2["as it is"]["all"]:.3f}; from five times the labels {r2["five times the labels, no moved copies"]["all"]:.3f} instead of {r2["five times the labels"]["all"]:.3f}. A copy has the MI of the board that was moved, and the model's own beliefs follow the symmetries only so far ([head.md](head.md)).
+* Hops up to 64 open cells only, which bounds what they cost, explain {r2["hops up to 64 open cells"]["all"]:.3f}.
 * The head in the package itself, which learnt longer and from more, explains R2 {gap["train"]:.3f} of the labels of {gap["count"]} states that it learnt from, and {gap["validation"]:.3f} on as many of other grids.
 * The labels' own error is no limit: on {error["states"]} of the test states probed without pruning, the pruned labels explain R2 {error["r2"]:.4f} of the full ones; no entry is off by more than {error["largest"]:.4f} nats.
 """

@@ -11,7 +11,7 @@ from playwright.sync_api import expect, sync_playwright
 from pairmi import api
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import load
-from serving import PUZZLE, explorer
+from serving import PUZZLE, Slow, explorer
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -223,14 +223,17 @@ def test_exports(page, address, view, tmp_path):
     assert record["matrix"][1] == pytest.approx(truth[1].tolist(), abs=6e-5)
 
 
-def test_exact_mi_shows_progress_and_can_be_cancelled(page, address):
-    page.goto(f"{address}/#model=slow&view=sequence&canvas={'.' * 16}")
-    expect(page.locator("#progress span")).to_contain_text(re.compile(r"\d+ of 65 sequences"))
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("#progress")).to_be_hidden()
-    expect(page.locator("#inspect")).to_contain_text("Not measured yet.")
-    page.get_by_role("button", name="Measure exactly").click()
-    expect(page.locator("#inspect .pairs li").first).to_be_visible()
+def test_exact_mi_shows_progress_and_can_be_cancelled(page, tmp_path):
+    slow = Slow(1.0)  # so slow that even a busy machine cancels in time
+    with explorer(tmp_path, slow) as address:
+        page.goto(f"{address}/#model=slow&view=sequence&canvas={'.' * 16}")
+        expect(page.locator("#progress span")).to_contain_text(re.compile(r"\d+ of 65 sequences"))
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#progress")).to_be_hidden()
+        expect(page.locator("#inspect")).to_contain_text("Not measured yet.")
+        slow.seconds = 0.0
+        page.get_by_role("button", name="Measure exactly").click()
+        expect(page.locator("#inspect .pairs li").first).to_be_visible()
 
 
 def test_errors_are_one_clear_line_in_the_page(page, address):
