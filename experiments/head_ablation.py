@@ -22,7 +22,7 @@ from pairmi.mi.probe import Probe
 from pairmi.provenance import provenance
 from pairmi.spec import Model, identify, load, with_head
 from pairmi.store import Labels, read_store, triangle
-from pairmi.training.distill import Distill, DistillConfig, export_head, make_head, started
+from pairmi.training.distill import SIZES, Distill, DistillConfig, export_head, make_head, started
 from pairmi.training.loop import fit
 from pairmi.training.optimizer import Rates
 
@@ -48,6 +48,7 @@ class Variant:
     started: bool = True  # from the weights in --start
 
 
+COMPARED = 1500  # states that the head in the package has seen, and as many that it has not
 BASE = Variant("as it is")
 FRESH = replace(BASE, started=False)
 VARIANTS = (
@@ -80,7 +81,7 @@ class Size:
 
 def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, Any], size: Size, run: Path) -> Path:
     """The file of the trained head."""
-    sizes = {name: getattr(variant, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")}
+    sizes = {name: getattr(variant, name) for name in SIZES}
     fresh = make_head(variant.kind, model, variant.layers, sizes, 0)
     if variant.started:
         started(fresh, Path(size.start))
@@ -115,7 +116,8 @@ def seen_and_unseen(model: Model, labels: Labels, count: int) -> dict[str, float
     assert model.head is not None
     found = {}
     for part in ("train", "validation"):
-        some = labels.split(part).pick(torch.arange(min(count, len(labels.split(part)))))
+        some = labels.split(part)
+        some = some.pick(torch.arange(min(count, len(some))))
         within = some.known(model.vocab.size)
         found[part] = fidelity.r2(head.predicted_by(model.head, model, some)[within], some.mi[within])
     return found
@@ -198,9 +200,9 @@ def main() -> None:
     error = Ledger(options.runs / "labels.jsonl").measured(
         {"test": tested, "tested": len(test), "count": options.probed}, lambda: label_error(model, test, options.probed)
     )
-    gap = {"count": 1500} | Ledger(options.runs / "gap.jsonl").measured(
-        {"head": fingerprint(cast(nn.Module, model.head).state_dict()), "labels": settings, "states": len(labels), "count": 1500},
-        lambda: seen_and_unseen(learning, labels, 1500),
+    gap = {"count": COMPARED} | Ledger(options.runs / "gap.jsonl").measured(
+        {"head": fingerprint(cast(nn.Module, model.head).state_dict()), "labels": settings, "states": len(labels), "count": COMPARED},
+        lambda: seen_and_unseen(learning, labels, COMPARED),
     )
     text = page(model, rows, settings, size, len(test), error, gap)
     print(text)

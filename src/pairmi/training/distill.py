@@ -48,8 +48,11 @@ class DistillConfig:
             )
 
 
+SIZES = ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")  # of a low-rank head: what its user chooses
+
+
 def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int) -> Head:
-    """A fresh head for a backbone that reports these layers; `sizes` are those of the low-rank head."""
+    """A fresh head for a backbone that reports these layers; `sizes` are those of the low-rank head, see `SIZES`."""
     torch.manual_seed(seed)  # initialisation only; every later draw has its own generator
     width = cast(Transformer | MaskedLM, model.backbone).width
     if kind == PairMLPHead.kind:

@@ -86,7 +86,7 @@ def train_head(options: argparse.Namespace) -> None:
 def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.spec import load
     from pairmi.store import read_store
-    from pairmi.training.distill import Distill, DistillConfig, make_head, started
+    from pairmi.training.distill import SIZES, Distill, DistillConfig, make_head, started
     from pairmi.training.lots import typical_share
 
     if options.labels is None:
@@ -98,7 +98,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     if options.augment and model.conflict is None:
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
     layers = options.layers or [model.backbone.depth]
-    sizes = {name: getattr(options, name) for name in ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")}
+    sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""
     if not start and isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
