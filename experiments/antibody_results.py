@@ -44,9 +44,9 @@ SETTINGS = (  # about as quick as the paper's rows; a residue of which nothing i
     "mi-bound:budget=0.25,order=information",
     "mi-bound:budget=0.5,order=information",
     "mi-bound:budget=1,order=information",
-    "mi-bound:budget=0.25,order=entropy",
-    "mi-bound:budget=0.5,order=entropy",
-    "mi-bound:budget=0.5,order=entropy,belief=0.1",
+    "mi-bound:budget=0.25,order=lowest-entropy",
+    "mi-bound:budget=0.5,order=lowest-entropy",
+    "mi-bound:budget=0.5,order=lowest-entropy,entropy_weight=0.1",
     "independent-set:threshold=0.01",
 )
 LEVELS = (0.3, 0.6, 0.9)  # masked shares

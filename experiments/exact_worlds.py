@@ -16,7 +16,7 @@ from pairmi.tasks.tables import WORLDS
 DOCS = Path(__file__).parents[1] / "docs"
 DRAFTS = (
     "sequential", "top-k:k=4", "top-k:k=16", "eb:budget=0", "eb:budget=1", "threshold:threshold=0.99", "factor:factor=1", "klass", "maskgit:steps=4",
-    "mi-guided:budget=1.4", "mi-bound:budget=0", "mi-bound:budget=0,order=uncertainty", "mi-bound:budget=0.5,order=uncertainty",
+    "mi-guided:budget=1.4", "mi-bound:budget=0", "mi-bound:budget=0,order=highest-entropy", "mi-bound:budget=0.5,order=highest-entropy",
     "mi-bound:budget=0.5,order=information", "independent-set:threshold=0,by=information", "mi-bound:mi=shuffled", "mi-bound:mi=random",
     "mi-bound:mi=structural",
 )  # fmt: skip

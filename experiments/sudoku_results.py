@@ -30,10 +30,10 @@ DRAFTS = (
     "eb:budget=0.5",
     "mi-guided:budget=0.6",
     "mi-bound:budget=0.3",
-    "mi-bound:budget=0.3,belief=0.1",
-    "mi-bound:budget=0.5,belief=0.1",
-    "mi-bound:budget=0.3,belief=0.3",
-    "mi-bound:budget=1.0,belief=0.3",
+    "mi-bound:budget=0.3,entropy_weight=0.1",
+    "mi-bound:budget=0.5,entropy_weight=0.1",
+    "mi-bound:budget=0.3,entropy_weight=0.3",
+    "mi-bound:budget=1.0,entropy_weight=0.3",
 )  # what is drafted under verification
 BOLD = "mi-bound:budget=0.3,penalty=4"  # whose mistakes are looked at beside those of the setting that was chosen
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
@@ -75,7 +75,7 @@ def promising(records: list[Record], slack: float, most: int) -> list[str]:
 
 def singly(specs: Sequence[str]) -> list[str]:
     """One by one, in the order of each rule: what its verified drafts stand beside."""
-    return [f"{spec},fill=singly" for spec in specs]
+    return [f"{spec},commit=one" for spec in specs]
 
 
 def tuned(bench: Bench, sizes: argparse.Namespace) -> list[Record]:

@@ -1,4 +1,4 @@
-"""A stand-in for a GPU where there is none: tensors that say they are on another device, and keep their numbers on the processor.
+"""A stand-in for a GPU where there is none: tensors that say they are on another device, and keep their numbers on the CPU.
 
 Everything is really computed, so that whole training steps run; but what a GPU would refuse, tensors of two devices in one
 operation, is refused. Fake tensors are no way: a torch without CUDA aborts in the backward pass of one that says "cuda". So the
@@ -70,7 +70,7 @@ def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _refuse_mixtures(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """As CUDA does: a single number may come from the processor into pointwise operations, indices into indexing; nothing else may."""
+    """As CUDA does: a single number may come from the CPU into pointwise operations, indices into indexing; nothing else may."""
     written = args[0] if func._schema.is_mutable else None
     looked_at = [args[0], *args[2:]] if func in INDEXING and isinstance(args[0], There) else [args, kwargs]
     numbers_pass = torch.Tag.pointwise in func.tags or func in INDEXING

@@ -11,7 +11,7 @@ import torch
 
 from pairmi.backbones.tabular import Tabular
 from pairmi.spec import load
-from pairmi.spread.units import Outcome, Unit, backbone_hash, by_halves
+from pairmi.spread.units import Outcome, Unit, backbone_hash, bisect_failures
 from pairmi.types import Backbone, PairMatrix, Prediction
 
 XOR = load("xor")
@@ -32,7 +32,7 @@ class Squares:
 
     def __call__(self, unit: Unit) -> Outcome:
         time.sleep(self.pause)
-        parts, failures = by_halves(self._squares, range(unit.start, unit.stop), lambda number: f"number {number}")
+        parts, failures = bisect_failures(self._squares, range(unit.start, unit.stop), lambda number: f"number {number}")
         return Outcome(unit, [square for part in parts for square in part] or None, tuple(failures))
 
     def _squares(self, numbers: Sequence[int]) -> list[tuple[int, int]]:

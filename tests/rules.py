@@ -34,7 +34,7 @@ def reckless(name: str) -> str:
 
 def singly(spec: str) -> str:
     """The same rule, one position a pass."""
-    return f"{spec}{',' if ':' in spec else ':'}fill=singly"
+    return f"{spec}{',' if ':' in spec else ':'}commit=one"
 
 
 def varieties(name: str) -> list[str]:
@@ -49,7 +49,7 @@ class Given:
     matrix: PairMatrix
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        return torch.where(pairs(prediction.wanted), self.matrix, 0)
+        return torch.where(pairs(prediction.queried), self.matrix, 0)
 
 
 @dataclass(frozen=True)

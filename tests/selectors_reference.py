@@ -4,7 +4,7 @@ from rules import Situation
 
 
 def surest(given: Situation, row: int, by: str) -> list[int]:
-    """The masked positions of a row, the surest first, equals from left to right."""
+    """The masked positions of a row, the most confident first, equals from left to right."""
     p = given.log_probs[row].exp().sort(-1).values
     score = {"confidence": p[:, -1], "margin": p[:, -1] - p[:, -2], "entropy": -given.entropies[row]}[by].tolist()
     return sorted(given.masked[row].nonzero()[:, 0].tolist(), key=lambda i: -score[i])
@@ -24,26 +24,28 @@ def guided(given: Situation, row: int, budget: float, penalty: float) -> list[in
     return taken or candidates[:1]
 
 
-def total_charge(given: Situation, row: int, members: list[int], penalty: float, belief: float) -> float:
+def total_charge(given: Situation, row: int, members: list[int], penalty: float, entropy_weight: float) -> float:
     """What filling `members` at once is charged, from scratch: by falling entropy, the first is free."""
     entropies, mi = given.entropies[row].tolist(), given.mi[row].tolist()
     members = sorted(members, key=lambda i: (-entropies[i], i))
-    charges = [min(entropies[k], penalty * sum(mi[k][j] for j in members[:n])) + belief * entropies[k] for n, k in enumerate(members) if n]
+    charges = [
+        min(entropies[k], penalty * sum(mi[k][j] for j in members[:n])) + entropy_weight * entropies[k] for n, k in enumerate(members) if n
+    ]
     return sum(charges)
 
 
-def bound(given: Situation, row: int, budget: float, penalty: float, order: str, belief: float) -> list[int]:
+def bound(given: Situation, row: int, budget: float, penalty: float, order: str, entropy_weight: float) -> list[int]:
     """The mi-bound rule."""
     entropies, information = given.entropies[row].tolist(), given.mi[row].sum(1).tolist()
     key = {
-        "entropy": lambda i: entropies[i],
-        "uncertainty": lambda i: -entropies[i],
+        "lowest-entropy": lambda i: entropies[i],
+        "highest-entropy": lambda i: -entropies[i],
         "information": lambda i: -information[i],
         "certain-information": lambda i: (entropies[i] > 1e-9, -information[i] if entropies[i] > 1e-9 else 0),
     }[order]
     taken: list[int] = []
     for i in sorted(given.masked[row].nonzero()[:, 0].tolist(), key=key):
-        if total_charge(given, row, [*taken, i], penalty, belief) <= budget + 1e-9:
+        if total_charge(given, row, [*taken, i], penalty, entropy_weight) <= budget + 1e-9:
             taken.append(i)
     return taken
 

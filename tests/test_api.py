@@ -39,7 +39,7 @@ def test_the_package_offers_four_names_and_no_others() -> None:
 def test_a_string_gives_one_result_a_list_a_list_in_order() -> None:
     one = pairmi.decode(SUDOKU, "1234" + "." * 12)
     assert one.text.startswith("1234")
-    assert SUDOKU.backbone.objection(one.tokens) is None
+    assert SUDOKU.backbone.validate(one.tokens) is None
     several = pairmi.decode(SUDOKU, ["1234" + "." * 12, "." * 12 + "4321"])
     assert several[0].text == one.text
     assert several[1].text.endswith("4321")

@@ -136,7 +136,7 @@ def test_cold_draws_are_greedy(verify: bool) -> None:
 def test_verification_is_tempered_too() -> None:
     tempered = Tempered(SMALL, 3.0)
     out = decode(SMALL, unknown(SMALL, ROWS), rule("top-k:k=4,by=margin", Model(SMALL)), Sampling(3, 3.0, verify=True), batch_size=ROWS)
-    # one by one in the same order: the surest first, at that temperature
+    # one by one in the same order: the most confident first, at that temperature
     expected = torch.zeros(len(SMALL.support) + 1).double()
     for mass, tokens in one_by_one(tempered, unknown(SMALL)[0]):
         expected += mass * counts(SMALL, tokens[None])

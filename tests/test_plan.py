@@ -44,7 +44,7 @@ def test_a_few_positions_cost_less() -> None:
 def test_for_people_and_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["plan", "--backbone", "sudoku4", "--states", "1000", "--workers", "8", "--sample", "3", "--tflops", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("1000 states for sudoku4, reckoned from 3 states of 16 positions, ")
+    assert lines[0].startswith("1000 states for sudoku4, estimated from 3 states of 16 positions, ")
     assert [line.split()[0] for line in lines[1:]] == ["rows", "FLOPs", "core-hours", "hours", "labels", "hours"]
     file = tmp_path / "canvases"
     file.write_text("1...............\n" * 9)

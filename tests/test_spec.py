@@ -12,8 +12,8 @@ from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
-from pairmi.selectors.in_turn import InTurn
 from pairmi.selectors.mi_guided import MIGuided
+from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.top_k import TopK
 from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_own, parameters, parse, rule
 from pairmi.tasks.tables import WORLDS
@@ -30,10 +30,10 @@ def test_a_specification_becomes_a_rule() -> None:
     assert rule("top-k:k=3", MODEL) == TopK(3)
     assert rule("mi-guided:mi=probe,form=kl,floor=0,budget=0.5,penalty=2", MODEL) == MIGuided(Probe("kl", 0.0), 0.5, 2.0)
     assert rule("mi-guided:mi=random", MODEL) == MIGuided(RandomMI())
-    assert rule("top-k:k=3,fill=singly", MODEL) == InTurn(TopK(3))
-    assert rule("top-k:k=3,fill=at-once", MODEL) == TopK(3)
-    with pytest.raises(PairmiError, match=r"^rule 'eb:fill=twice': fill must be one of at-once, singly, got 'twice'$"):
-        rule("eb:fill=twice", MODEL)
+    assert rule("top-k:k=3,commit=one", MODEL) == OneAtATime(TopK(3))
+    assert rule("top-k:k=3,commit=all", MODEL) == TopK(3)
+    with pytest.raises(PairmiError, match=r"^rule 'eb:commit=twice': commit must be one of all, one, got 'twice'$"):
+        rule("eb:commit=twice", MODEL)
 
 
 def test_estimates_by_name() -> None:
@@ -70,7 +70,7 @@ def test_parameters_are_those_of_the_rule_with_its_defaults(name: str) -> None:
         ("zzz", "rule 'zzz' is unknown; known: sequential, top-k, "),
         ("", "rule '' is unknown; known: "),
         ("eb:bugdet=1", r"rule 'eb:bugdet=1': eb has no parameter 'bugdet'; did you mean 'budget'\?"),
-        ("eb:mi=probe", "eb has no parameter 'mi'; known: budget, by"),
+        ("eb:mi=probe", "eb has no parameter 'mi'; did you mean 'commit'"),
         ("eb:budget=much", "rule 'eb:budget=much': budget must be a number, got 'much'"),
         ("top-k:k=2.5", "rule 'top-k:k=2.5': k must be a whole number, got '2.5'"),
         ("mi-bound:floor=low", "floor must be a number, got 'low'"),
@@ -123,9 +123,9 @@ def test_positions_of_a_board_have_names() -> None:
 
 def test_an_objection_comes_from_the_conflict_or_from_the_backbone() -> None:
     taken = torch.tensor([0, 0] + [4] * 14)
-    assert MODEL.objection(taken) == "no sequence of this world fits the given positions"
-    assert Model(MODEL.backbone, conflict=lambda canvas: "no").objection(taken) == "no"
-    assert Model(Incoherent(3, 2, 0, 1.0)).objection(torch.zeros(3).long()) is None
+    assert MODEL.validate(taken) == "no sequence of this world fits the given positions"
+    assert Model(MODEL.backbone, conflict=lambda canvas: "no").validate(taken) == "no"
+    assert Model(Incoherent(3, 2, 0, 1.0)).validate(torch.zeros(3).long()) is None
 
 
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
@@ -153,7 +153,7 @@ def test_a_model_of_81_digits_knows_the_board(tmp_path: Path) -> None:
     save_tensors(tmp_path / "s.safetensors", Transformer(shape).state_dict(), {"shape": vars(shape)})
     model = load(str(tmp_path / "s.safetensors"))
     assert model.graph.sum() == 81 * 20
-    assert model.objection(torch.tensor([0, 0] + [9] * 79)) == "1 stands twice in row 1, at r1c1 and r1c2"
+    assert model.validate(torch.tensor([0, 0] + [9] * 79)) == "1 stands twice in row 1, at r1c1 and r1c2"
     assert model.place(80) == "r9c9"
 
 

@@ -34,7 +34,7 @@ def table(records: list[Record], columns: Sequence[str] = frontiers.COLUMNS) -> 
 
 
 def verified_table(drafts: list[Record], plain: list[Record], own: Sequence[Record] = ()) -> str:
-    """Verified drafts beside plain one-by-one decoding of the same boards, surest first and in the rule's own order."""
+    """Verified drafts beside plain one-by-one decoding of the same boards, most confident first and in the rule's own order."""
     count = drafts[0]["boards"]
     whole = frontiers.reference_among(plain)
     reference = whole | {"each": {what: values[:count] for what, values in whole["each"].items()}}
@@ -180,7 +180,7 @@ that MI, rule and loop take.
 
 {speed_ratio(times["rounds"])}
 
-Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles; `own order` is one-by-one decoding in the order of the rule (`fill=singly`), and
+Verified drafts (argmax; accepted while the conditional's likeliest symbol has 0.999), on the validation puzzles; `own order` is one-by-one decoding in the order of the rule (`commit=one`), and
 `against own` the difference to it. With argmax the two are not the same: verification leaves open what the conditional is not sure of and asks the rule anew, the own order fills all that was chosen.
 
 {verified_table(solve["drafts"], solve["grid"], solve["own"])}
@@ -203,7 +203,7 @@ At the validity of one-by-one decoding less one point, on these {sizes.drawn_sec
 
 {duel(make["second"], 1.0)}
 
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it (`own order`: drawn so, 81 passes a board; the two part after a rejected draft, when the rule is asked anew):
+Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it (`own order`: drawn so, 81 passes a board; the two part after a rejected draft, when the rule is asked again):
 
 {verified_table(make["drafts"], make["grid"], make["own"])}
 
@@ -251,7 +251,7 @@ Generating:
   more than the sum of their pairs says (`mi-bound:budget=0.1` {named(make["grid"], "mi-bound:budget=0.1")} valid, with `penalty=4`
   {named(make["grid"], "mi-bound:budget=0.1,penalty=4")}).
 * **An order that opens unsure cells early** pays for the model's imperfect beliefs even when every draw is exact: verified `mi-bound:budget=0.3` draws each symbol from its
-  conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, surest first, {named(make["grid"], "sequential")}.
+  conditional, and {named(make["drafts"], "mi-bound:budget=0.3")} of its boards are valid, one by one, most confident first, {named(make["grid"], "sequential")}.
 * **What decides a board that comes out wrong**: the pass after which nothing completes it (found by a solver). One cell of the pass may be enough: then the model gave a chance to a digit that has none. Or it takes several, filled
   together: then the rule with exact MI (full probe) would have filled them together too (its budget, or what pairs do not see), or it would not: the head's error.
 

@@ -76,9 +76,9 @@ def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tenso
         )
     if not bool((tokens == model.vocab.size).any()):
         raise PairmiError(f"{name}: every position is given, nothing is unknown; mark unknown positions with '{model.vocab.blanks[0]}'")
-    objection = model.objection(tokens) if isinstance(model, Objecting) else None
-    if objection is not None:
-        raise PairmiError(f"{name}: contradiction: {objection}")
+    complaint = model.validate(tokens) if isinstance(model, Objecting) else None
+    if complaint is not None:
+        raise PairmiError(f"{name}: contradiction: {complaint}")
     return tokens.long()
 
 

@@ -14,7 +14,7 @@ Adding = Callable[[str, str], argparse.ArgumentParser]  # name, one line of help
 def _engine(parser: argparse.ArgumentParser, what: str = "where it is done; no result depends on it") -> None:
     where = parser.add_argument_group(what)
     where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
-    where.add_argument("--workers", type=int, help="ray: how many, of one processor each; default: as many as this machine has")
+    where.add_argument("--workers", type=int, help="ray: how many, of one CPU core each; default: as many as this machine has")
     where.add_argument("--gpus-per-worker", type=float, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
 
 
@@ -93,7 +93,7 @@ def _train(command: Adding) -> None:
     parser.add_argument(
         "--start",
         metavar="MODEL",
-        help="denoiser: go on from these weights, with more blocks if --depth says so; head: from this file's; default: from nothing",
+        help="denoiser: go on from these weights, with more blocks if --depth says so; head: from this file's; default: from scratch",
     )
     parser.add_argument(
         "--followed",
@@ -103,7 +103,7 @@ def _train(command: Adding) -> None:
     )
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
-    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = torch's choice")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: a GPU for each process; default: cuda where there is one")
     head = parser.add_argument_group("head only")
     head.add_argument("--backbone", default="sudoku", help="whose mutual information to learn")
@@ -144,7 +144,7 @@ def _labels(command: Adding) -> None:
     parser.add_argument(
         "--part", default="0/1", metavar="K/N", help="make only every N-th shard, from the K-th: for N processes side by side"
     )
-    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = torch's choice")
     _engine(parser)
 
 
@@ -197,7 +197,7 @@ def _bench(command: Adding) -> None:
     proteins.add_argument("--folder", type=Path, help="contacts: PDB files")
     proteins.add_argument("--chain", metavar="SEQUENCE", help="contacts: an antibody heavy chain, to be mapped by its regions")
     proteins.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
-    proteins.add_argument("--deals", type=int, default=2, help="contacts: how often the blocks are dealt anew")
+    proteins.add_argument("--deals", type=int, default=2, help="contacts: how often the blocks are dealt again")
 
 
 def _explore(command: Adding) -> None:

@@ -19,7 +19,7 @@ SMALL = (
     "threshold:threshold=0.99",
     "eb:budget=0",
     "mi-guided:budget=1.4",
-    "mi-bound:budget=0,order=uncertainty",
+    "mi-bound:budget=0,order=highest-entropy",
 )
 
 

@@ -24,7 +24,7 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.in_turn import InTurn
+from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Limited, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
@@ -37,7 +37,7 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
-FILLS = ("at-once", "singly")  # how much of a rule's choice a pass fills
+COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 
 Head = LowRankHead | PairMLPHead
@@ -74,11 +74,11 @@ class Model:
         """The most positions it takes; None = no limit."""
         return self.backbone.longest if isinstance(self.backbone, Limited) else None
 
-    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
-        """Why nothing can complete this canvas; None = no objection."""
+    def validate(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """Why nothing can complete this canvas; None = nothing speaks against it."""
         if self.conflict is not None:
             return self.conflict(canvas)
-        return self.backbone.objection(canvas) if isinstance(self.backbone, Objecting) else None
+        return self.backbone.validate(canvas) if isinstance(self.backbone, Objecting) else None
 
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass, without gradients."""
@@ -237,14 +237,14 @@ def rule(text: str, model: Model) -> Selector:
     """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
 
     Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe. Every rule
-    takes `fill`: at-once, or singly (one position a pass, in the rule's order).
+    takes `commit`: all that it chose, or one position a pass, in its order.
     """
     name, options = parse(text)
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {_closest(name, CATALOGUE)}")
-    kinds, fill = parameters(name), options.pop("fill", FILLS[0])
-    if fill not in FILLS:
-        raise PairmiError(f"rule {text!r}: fill must be one of {', '.join(FILLS)}, got {fill!r}")
+    kinds, commit = parameters(name), options.pop("commit", COMMITS[0])
+    if commit not in COMMITS:
+        raise PairmiError(f"rule {text!r}: commit must be one of {', '.join(COMMITS)}, got {commit!r}")
     values: dict[str, Any] = {}
     if "mi" in kinds:
         default = "head" if model.head is not None and not {"form", "floor"} & options.keys() else "probe"
@@ -252,11 +252,11 @@ def rule(text: str, model: Model) -> Selector:
         values["mi"] = estimate(options.pop("mi", default), model, **probing)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, (*kinds, 'fill'))}")
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, (*kinds, 'commit'))}")
         kind = type(kinds[key])
         values[key] = value if kind is str else _number(text, key, value, kind)
     made = cast(Selector, CATALOGUE[name](**values))
-    return InTurn(made) if fill == "singly" else made
+    return OneAtATime(made) if commit == "one" else made
 
 
 def parameters(name: str) -> dict[str, Any]:

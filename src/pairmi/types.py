@@ -69,7 +69,7 @@ class Prediction:
     log_probs: LogProbs
     hidden: Hidden
     attention: Attention | None = None  # averaged over heads and layers, where the backbone was asked for it
-    asked: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
+    query: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
 
     @property
     def masked(self) -> Positions:
@@ -77,19 +77,19 @@ class Prediction:
         return self.tokens == self.log_probs.shape[-1]
 
     @property
-    def wanted(self) -> Positions:
+    def queried(self) -> Positions:
         """The unknown positions whose pairs are asked for: an estimate need not look at any other."""
-        return self.masked if self.asked is None else self.masked & self.asked
+        return self.masked if self.query is None else self.masked & self.query
 
     def rows(self, index: Int[Tensor, " R"] | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
-        attention, asked = (None if value is None else value[index] for value in (self.attention, self.asked))
-        return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention, asked)
+        attention, query = (None if value is None else value[index] for value in (self.attention, self.query))
+        return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention, query)
 
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
-        attention, asked = (None if value is None else value.to(device) for value in (self.attention, self.asked))
-        return Prediction(self.tokens.to(device), self.log_probs.to(device), self.hidden.to(device), attention, asked)
+        attention, query = (None if value is None else value.to(device) for value in (self.attention, self.query))
+        return Prediction(self.tokens.to(device), self.log_probs.to(device), self.hidden.to(device), attention, query)
 
 
 @runtime_checkable
@@ -135,8 +135,8 @@ class Wrapping(Protocol):
 class Objecting(Protocol):
     """A backbone that can tell from a look at a canvas that nothing completes it."""
 
-    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
-        """The reason; None = no objection."""
+    def validate(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """The reason; None = nothing speaks against it."""
         ...
 
 
@@ -151,7 +151,7 @@ class RowStreams(Protocol):
 
 @runtime_checkable
 class PairwiseMI(Protocol):
-    """An estimate of I(X_i; X_j | known) in nats: symmetric, >= 0, zero on the diagonal and outside wanted x wanted."""
+    """An estimate of I(X_i; X_j | known) in nats: symmetric, >= 0, zero on the diagonal and outside queried x queried."""
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
         """The matrix of each row; `backbone` is metered, so that whoever probes it pays for it."""
@@ -163,7 +163,7 @@ class Reason(IntEnum):
 
     GIVEN = 0
     FILLED = 1
-    OUTRANKED = 2  # enough others were surer
+    OUTRANKED = 2  # enough others were more confident
     UNCERTAIN = 3  # its own uncertainty was too high; `amount` is the entropy, or 1 - confidence
     DEPENDENT = 4  # depends on `blocker`, which is filled in the same pass, by `amount` nats
     BUDGET = 5  # its charge, `amount` nats, was over what was left

@@ -48,7 +48,7 @@ def test_conditionals_are_those_of_brute_force(recipe: Recipe) -> None:
         for i, v in itertools.product(range(recipe.length), range(recipe.size)):
             expected = marginal(joint, (i,)).get((v,), 0) if joint else 1 / recipe.size
             assert probs[row, i, v].item() == pytest.approx(expected, abs=1e-12)
-        assert (table.objection(tokens[row]) is None) == bool(joint)
+        assert (table.validate(tokens[row]) is None) == bool(joint)
         assert int(table.consistent(tokens)[row].sum()) == len(joint)
         assert table.posterior(tokens)[row].sum().item() == pytest.approx(float(bool(joint)))
 
@@ -107,8 +107,8 @@ def test_a_contradictory_context_is_uniform_and_nothing_is_lost_in_it() -> None:
     torch.testing.assert_close(table(canvas).log_probs.exp(), torch.full((1, 16, 4), 0.25, dtype=torch.float64))
     assert (table.mutual_information(canvas) == 0).all()
     assert table.total_correlation(canvas, canvas == 4).item() == 0
-    assert table.objection(canvas[0]) == "no sequence of this world fits the given positions"
-    assert table.objection(unknown(table)[0]) is None
+    assert table.validate(canvas[0]) == "no sequence of this world fits the given positions"
+    assert table.validate(unknown(table)[0]) is None
 
 
 def test_nothing_chosen_is_nothing_lost() -> None:
@@ -119,7 +119,7 @@ def test_nothing_chosen_is_nothing_lost() -> None:
 def test_weights_need_no_norm_and_zero_weight_is_impossible() -> None:
     table = Tabular(torch.tensor([[0, 0], [0, 1], [1, 1]]), torch.tensor([3.0, 1.0, 0.0]), ("a", "b"))
     torch.testing.assert_close(table(unknown(table)).log_probs.exp()[0], torch.tensor([[1, 0], [0.75, 0.25]], dtype=torch.float64))
-    assert table.objection(torch.tensor([1, 2])) is not None
+    assert table.validate(torch.tensor([1, 2])) is not None
 
 
 def test_is_a_backbone_that_objects() -> None:

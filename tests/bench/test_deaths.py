@@ -74,7 +74,7 @@ def test_exact_information_has_no_excuse() -> None:
     assert found["saved"] == 0
 
 
-WAYS = [("eb", Sampling()), ("mi-bound:fill=singly", Sampling()), ("mi-bound", Sampling(verify=True))]
+WAYS = [("eb", Sampling()), ("mi-bound:commit=one", Sampling()), ("mi-bound", Sampling(verify=True))]
 
 
 @pytest.mark.parametrize(("spec", "sampling"), WAYS)

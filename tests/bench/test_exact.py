@@ -147,7 +147,7 @@ def test_without_a_budget_no_dependent_pair_is_filled_together(world: str, spec:
         ("mi-guided:budget=1.4", 5.667),
         ("mi-bound:budget=0", 5.667),
         ("mi-bound:budget=0,order=information", 4.333),
-        ("mi-bound:budget=0,order=uncertainty", 4),
+        ("mi-bound:budget=0,order=highest-entropy", 4),
     ],
 )
 def test_sudoku_from_empty_is_loss_free_in_so_many_passes(spec: str, passes: float) -> None:

@@ -7,7 +7,7 @@ from torch.nn import functional
 from heads import RandomStates, labelled, low_rank, pair_mlp, tiny
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
-from pairmi.mi.head import LowRankConfig, LowRankHead, gelu, lots
+from pairmi.mi.head import LowRankConfig, LowRankHead, gelu, row_chunks
 from pairmi.mi.hops import sigmoid
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.types import PairmiError, PairwiseMI, Prediction
@@ -109,7 +109,7 @@ def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int, ho
     hidden, asked = torch.randn(60, 40, 16, generator=rng), torch.rand(60, 40, generator=rng) < 0.5
     threads = torch.get_num_threads()
     for some in (None, asked):
-        prediction, found = Prediction(masked.long() * 4, log_probs, hidden, asked=some), []
+        prediction, found = Prediction(masked.long() * 4, log_probs, hidden, query=some), []
         try:
             for number in (1, 2, 3):
                 torch.set_num_threads(number)
@@ -118,20 +118,20 @@ def test_nor_on_the_number_of_threads_and_of_positions_asked_for(length: int, ho
         finally:
             torch.set_num_threads(threads)
         assert all(torch.equal(matrix, found[0]) for matrix in found)
-        assert torch.equal(found[0], pair_matrix(found[0], prediction.wanted))
-        assert (found[0][pairs(prediction.wanted)] > 0).all()
+        assert torch.equal(found[0], pair_matrix(found[0], prediction.queried))
+        assert (found[0][pairs(prediction.queried)] > 0).all()
 
 
 def test_rows_are_computed_with_others_of_about_their_size() -> None:
     wanted = torch.arange(40) < torch.tensor([0, 1, 16, 17, 33, 40, 3])[:, None]
     wanted = wanted[:, torch.randperm(40, generator=torch.Generator().manual_seed(0))]
-    found = {row: place for rows, where in lots(wanted) for row, place in zip(rows.tolist(), where, strict=False)}
+    found = {row: place for rows, where in row_chunks(wanted) for row, place in zip(rows.tolist(), where, strict=False)}
     assert {row: len(place) for row, place in found.items()} == {1: 16, 2: 16, 3: 32, 4: 40, 5: 40, 6: 16}
     for row, place in found.items():
         assert len(place.unique()) == len(place)
         assert wanted[row, place].sum() == wanted[row].sum()
-    assert sum(len(rows) for rows, _ in lots(torch.ones(3, 1000, dtype=torch.bool))) == 3  # however long they are
-    assert all(len(where) >= min(2, torch.get_num_threads()) for _, where in lots(wanted))
+    assert sum(len(rows) for rows, _ in row_chunks(torch.ones(3, 1000, dtype=torch.bool))) == 3  # however long they are
+    assert all(len(where) >= min(2, torch.get_num_threads()) for _, where in row_chunks(wanted))
 
 
 def test_the_functions_that_round_alike_everywhere_are_those_of_torch() -> None:

@@ -30,7 +30,7 @@ def test_needs_so_many_calm_passes(history: int) -> None:
 def test_a_belief_that_moves_starts_again() -> None:
     calm, moved = beliefs(0.95, 0.97, 0.5), beliefs(0.95, 0.92, 0.5)  # the second position moves by 0.03 nats
     chosen = [selection.chosen[0].tolist() for selection in run(Klass(), calm, calm, moved, moved, moved)]
-    assert chosen[1] == [False, True, False]  # not calm for long enough: the surest
+    assert chosen[1] == [False, True, False]  # not calm for long enough: the most confident
     assert chosen[2] == [True, False, False]  # only the first is stable now
     assert chosen[4] == [True, True, False]
 

@@ -8,20 +8,20 @@ from rules import Given, Situation, beliefs, situation
 from selectors_reference import bound, total_charge
 
 
-@pytest.mark.parametrize(("penalty", "belief"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.2)])
+@pytest.mark.parametrize(("penalty", "entropy_weight"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.2)])
 @pytest.mark.parametrize("budget", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("order", ["entropy", "information", "certain-information", "uncertainty"])
-def test_equals_charges_recomputed_from_scratch(order: Order, budget: float, penalty: float, belief: float) -> None:
+@pytest.mark.parametrize("order", ["lowest-entropy", "information", "certain-information", "highest-entropy"])
+def test_equals_charges_recomputed_from_scratch(order: Order, budget: float, penalty: float, entropy_weight: float) -> None:
     given = situation(60)
     given.log_probs[:, 2] = torch.tensor([1.0, 0, 0, 0]).log()  # certain: shares nothing
     given.mi[:, 2], given.mi[:, :, 2] = 0, 0
-    selection = MIBound(Given(given.mi), budget, penalty, order, belief)(given.turn())
+    selection = MIBound(Given(given.mi), budget, penalty, order, entropy_weight)(given.turn())
     for row in range(len(given.masked)):
         taken = selection.order[row].tolist()
-        expected = bound(given, row, budget, penalty, order, belief)
+        expected = bound(given, row, budget, penalty, order, entropy_weight)
         assert [taken.index(n) for n in range(len(expected))] == expected
         assert selection.chosen[row].nonzero()[:, 0].tolist() == sorted(expected)
-        assert total_charge(given, row, expected, penalty, belief) <= budget + 1e-9
+        assert total_charge(given, row, expected, penalty, entropy_weight) <= budget + 1e-9
 
 
 @pytest.mark.parametrize("penalty", [0.5, 1.0, 1e9])
@@ -49,7 +49,7 @@ def test_opens_uncertain_but_independent_positions_at_once() -> None:
 
 def test_belief_charges_for_uncertainty_itself() -> None:
     given = Situation(beliefs(0.34, 0.34, 0.34), torch.ones(1, 3, dtype=torch.bool), torch.zeros(1, 3, 3).double())
-    selection = MIBound(Given(given.mi), 0.3, belief=0.2)(given.turn())  # 0.22 nats for each but the first
+    selection = MIBound(Given(given.mi), 0.3, entropy_weight=0.2)(given.turn())  # 0.22 nats for each but the first
     assert selection.chosen.sum() == 2
     assert (selection.waiting.reason == Reason.BUDGET).sum() == 1
 
@@ -66,7 +66,7 @@ def test_names_who_blocks_and_by_how_much() -> None:
     assert selection.waiting.amount[0, 1] == 0.3
 
 
-@pytest.mark.parametrize("name", ["budget", "penalty", "belief"])
+@pytest.mark.parametrize("name", ["budget", "penalty", "entropy_weight"])
 def test_refuses_negative_parameters(name: str) -> None:
     with pytest.raises(PairmiError, match=rf"^MIBound\({name}=-1.0\): {name} must be >= 0"):
         MIBound(Given(torch.zeros(1, 1, 1)), **{name: -1.0})
@@ -74,6 +74,7 @@ def test_refuses_negative_parameters(name: str) -> None:
 
 def test_refuses_an_unknown_order(unchecked: None) -> None:
     with pytest.raises(
-        PairmiError, match=r"^MIBound\(order='luck'\): order must be one of entropy, information, certain-information, uncertainty$"
+        PairmiError,
+        match=r"^MIBound\(order='luck'\): order must be one of lowest-entropy, information, certain-information, highest-entropy$",
     ):
         MIBound(Given(torch.zeros(1, 1, 1)), order="luck")

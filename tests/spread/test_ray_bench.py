@@ -15,7 +15,7 @@ COMMON = ["--limit", "2", "--split", "validation"]
 RULES = {
     "sudoku-solve": ("threshold:threshold=0.9", "mi-bound:budget=0.1", "--verify"),
     "sudoku-generate": ("maskgit:steps=12", "mi-guided:mi=shuffled", "--temperature", "0.8"),
-    "head-vs-exact": ("mi-guided:mi=attention", "mi-bound:budget=0.1,belief=0.3,mi=head"),
+    "head-vs-exact": ("mi-guided:mi=attention", "mi-bound:budget=0.1,entropy_weight=0.3,mi=head"),
 }
 
 

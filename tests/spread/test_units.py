@@ -19,7 +19,7 @@ from pairmi.spread.units import (
     Outcome,
     Unit,
     backbone_hash,
-    by_halves,
+    bisect_failures,
     settled,
     task_name,
 )  # fmt: skip
@@ -55,13 +55,13 @@ def test_by_halves_finds_those_that_cannot_be_done() -> None:
         calls.append(list(numbers))
         return [1000 // (number - 3) // (number - 6) for number in numbers]
 
-    parts, failures = by_halves(work, range(8), str)
+    parts, failures = bisect_failures(work, range(8), str)
     assert [value for part in parts for value in part] == [1000 // (n - 3) // (n - 6) for n in range(8) if n not in (3, 6)]
     assert [failure.what for failure in failures] == ["3", "6"]
     assert str(failures[0]).startswith("3: ZeroDivisionError: ")
     assert calls[0] == list(range(8))
     calls.clear()
-    assert by_halves(work, [0, 1, 2], str)[1] == []
+    assert bisect_failures(work, [0, 1, 2], str)[1] == []
     assert calls == [[0, 1, 2]]  # where nothing fails, nothing is done twice
 
 
@@ -69,12 +69,12 @@ def test_our_own_errors_are_told_without_their_type() -> None:
     def refuse(items):
         raise PairmiError("Transformer:\n  too long")
 
-    assert by_halves(refuse, ["x"], str) == ([], [Failure("x", "Transformer: too long")])
+    assert bisect_failures(refuse, ["x"], str) == ([], [Failure("x", "Transformer: too long")])
 
 
 def test_a_defect_is_not_taken_for_a_bad_canvas() -> None:
     with pytest.raises(AttributeError):
-        by_halves(lambda items: items.nothing, ["x"], str)
+        bisect_failures(lambda items: items.nothing, ["x"], str)
 
 
 def outcome(value: object, *failed: str) -> Outcome:

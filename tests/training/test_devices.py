@@ -1,4 +1,4 @@
-"""Training on another device than the processor, by a stand-in for it: no GPU is needed, and none is tried."""
+"""Training on another device than the CPU, by a stand-in for it: no GPU is needed, and none is tried."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -180,6 +180,6 @@ def test_networks_in_training_stay_in_float32_on_a_gpu(monkeypatch: pytest.Monke
     assert placed(model, "cuda:1").dtype == torch.float16
     seen = []
     monkeypatch.setattr("pairmi.training.distill.placed", lambda backbone, *how: seen.append(how) or backbone)
-    monkeypatch.setattr("pairmi.training.distill.Lots", lambda *what, **how: None)
+    monkeypatch.setattr("pairmi.training.distill.LengthBuckets", lambda *what, **how: None)
     protein_distiller("cuda:1")
     assert seen == [("cuda:1", "float32")]

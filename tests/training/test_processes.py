@@ -78,7 +78,7 @@ def test_a_process_takes_the_gpu_of_its_number(monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_process_needs_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_gpus(monkeypatch, 2, WORLD_SIZE="4", LOCAL_RANK="0", LOCAL_WORLD_SIZE="4")
-    remedy = "start torchrun with --nproc-per-node 2, or train on the processor with --device cpu"
+    remedy = "start torchrun with --nproc-per-node 2, or train on the CPU with --device cpu"
     with pytest.raises(PairmiError, match=f"train: 4 processes on this machine need a GPU each, torch sees 2; {remedy}"), together():
         pass
 

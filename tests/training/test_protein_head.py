@@ -14,7 +14,7 @@ from pairmi.mi.probe import Probe
 from pairmi.spec import load
 from pairmi.store import read_store, square
 from pairmi.tasks.protein.scores import masked_perplexity
-from pairmi.training.lots import typical_share
+from pairmi.training.length_buckets import typical_share
 from pairmi.training.protein_states import family_name
 from proteins import family_members, opinionated_weights, write_fasta
 

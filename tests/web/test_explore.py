@@ -42,7 +42,7 @@ def test_another_host_comes_with_a_warning():
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
-    assert "warning: anybody who can reach 0.0.0.0 can use this machine's processor" in errors
+    assert "warning: anybody who can reach 0.0.0.0 can use this machine's CPU" in errors
 
 
 def test_a_port_that_is_taken_is_one_clear_line(capsys):

@@ -35,7 +35,7 @@ def test_describe_offers_every_rule_with_every_parameter(loaded):
         assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"])
     bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
     order = next(one for one in bound["parameters"] if one["name"] == "order")
-    assert order["choices"] == ["entropy", "information", "certain-information", "uncertainty"]
+    assert order["choices"] == ["lowest-entropy", "information", "certain-information", "highest-entropy"]
     sides = {model["name"]: (model["side"], model["head"], model["puzzles"]) for model in found["models"]}
     assert sides == {"sudoku": (9, True, True), "sudoku4": (4, False, False), "markov": (None, False, False), "slow": (None, False, False)}
 

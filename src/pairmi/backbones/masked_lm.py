@@ -21,14 +21,14 @@ class Settings:
 
     layer: int | None = None  # whose hidden states are reported: 0 = the embedding; None = the last
     attention: bool = False  # report attention weights
-    device: str | None = None  # None = a GPU where there is one, else the processor
-    precision: str | None = None  # of the matrix products; None = float16 on a GPU, float32 on a processor
+    device: str | None = None  # None = a GPU where there is one, else the CPU
+    precision: str | None = None  # of the matrix products; None = float16 on a GPU, float32 on a CPU
 
 
 class MaskedLM(nn.Module):
     """A network with its translation; a prediction lives where its tokens live, wherever the network does.
 
-    On a processor it computes in float32 and a row's bits do not depend on its batch (`Rowwise`). On a GPU the matrix products are
+    On a CPU it computes in float32 and a row's bits do not depend on its batch (`Rowwise`). On a GPU the matrix products are
     in float16: of the half precisions the one with more digits (on AntiBERTy its log-probabilities are 10 times closer to those of
     float32 than bfloat16's); the stream between them and the softmax stay in float32. There, a library picks the
     kernel by the shape of the batch, so that rows agree between batches up to rounding only.
@@ -109,7 +109,7 @@ class MaskedLM(nn.Module):
 
 
 def chosen_device(name: str | None) -> torch.device:
-    """The device of this name; None = a GPU where there is one, else the processor."""
+    """The device of this name; None = a GPU where there is one, else the CPU."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:

@@ -31,7 +31,7 @@ class Tabular:
         """The number of positions."""
         return self.support.shape[1]
 
-    def objection(self, canvas: Int[Tensor, " L"]) -> str | None:
+    def validate(self, canvas: Int[Tensor, " L"]) -> str | None:
         """Whether any sequence of the support fits."""
         return None if bool(self.consistent(canvas[None]).any()) else "no sequence of this world fits the given positions"
 

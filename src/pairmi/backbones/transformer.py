@@ -14,7 +14,7 @@ from pairmi.backbones.rowwise import Rowwise
 from pairmi.counting import joined
 from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
 
-CACHED_ROWS = 32  # whose activations stay in the cache of a processor
+CACHED_ROWS = 32  # whose activations stay in the cache of a CPU
 
 
 @dataclass(frozen=True)

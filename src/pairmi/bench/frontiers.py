@@ -61,7 +61,7 @@ def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[s
 
 
 def is_reference(record: Record) -> bool:
-    """Whether this is one-by-one decoding, surest first, which all others are held against."""
+    """Whether this is one-by-one decoding, most confident first, which all others are held against."""
     return bool(record["settings"]["rule"] == REFERENCE and not record["settings"]["sampling"]["verify"])
 
 

@@ -56,7 +56,7 @@ class Maker:
         return {"what": what, **made_for, **settings}
 
     def generate(self, spec: str, lengths: Sequence[int], seed: int) -> Made:
-        """Sequences from nothing."""
+        """Unconditional samples."""
         empty = [torch.full((length,), self.model.vocab.size) for length in lengths]
         key = self._key("generate", rule=spec, lengths=list(lengths), seed=seed)
         found = self.ledger.measured(key, lambda: vars(fill(self.model, empty, spec, Sampling(seed), self.batch)))

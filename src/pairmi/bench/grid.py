@@ -14,7 +14,9 @@ _GRID: dict[str, Sequence[str]] = {
     "klass": tuple(f"threshold={t},drift={d}" for t in (0.5, 0.9) for d in (0.01, 0.1)),
     "maskgit": tuple(f"steps={s},noise={n}" for n in (0, 1) for s in (4, 8, 12)),
     "mi-guided": tuple(f"budget={b},penalty={p}" for p in (1, 4) for b in _BUDGETS),
-    "mi-bound": tuple(f"budget={b},order={o}" for o in ("entropy", "information", "certain-information", "uncertainty") for b in _BUDGETS),
+    "mi-bound": tuple(
+        f"budget={b},order={o}" for o in ("lowest-entropy", "information", "certain-information", "highest-entropy") for b in _BUDGETS
+    ),
     "independent-set": tuple(f"threshold={t},by={by}" for by in ("confidence", "information") for t in (0, 0.02, 0.1, 0.2)),
 }
 
@@ -39,11 +41,11 @@ _BOARDS: dict[str, Sequence[str]] = {
     "maskgit": tuple(f"steps={s},noise=0" for s in (12, 24)),
     "mi-guided": tuple(f"budget={b}" for b in (0.01, 0.02, 0.03, 0.1, 0.3, 0.6)),
     "mi-bound": (
-        *(f"budget={b},belief={f}" for f in (0.1, 0.3) for b in (0.01, 0.03, 0.1, 0.3)),
-        *(f"budget={b},belief=1" for b in (0.03, 0.1)),
-        *(f"budget={b},belief=0.3,penalty=4" for b in (0.1, 0.3)),
-        *(f"budget={b},belief=0.02,penalty=4" for b in (0.03, 0.06, 0.1)),
-        *(f"budget={b},belief=0.05,penalty=4" for b in (0.06, 0.1)),
+        *(f"budget={b},entropy_weight={f}" for f in (0.1, 0.3) for b in (0.01, 0.03, 0.1, 0.3)),
+        *(f"budget={b},entropy_weight=1" for b in (0.03, 0.1)),
+        *(f"budget={b},entropy_weight=0.3,penalty=4" for b in (0.1, 0.3)),
+        *(f"budget={b},entropy_weight=0.02,penalty=4" for b in (0.03, 0.06, 0.1)),
+        *(f"budget={b},entropy_weight=0.05,penalty=4" for b in (0.06, 0.1)),
         *(f"budget={b},penalty=4" for b in (0.005, 0.01, 0.02, 0.05, 0.1, 0.3)),
         *(f"budget={b},penalty=8" for b in (0.01, 0.02, 0.05, 0.1, 0.2)),
         "budget=0.1",

@@ -14,7 +14,7 @@ from pairmi.types import Backbone, PairwiseMI, Tokens
 
 
 def _attention_flops(query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
-    """From the shapes of its arguments; the counter of torch does not know the attention of processors."""
+    """From the shapes of its arguments; the counter of torch does not know the attention of CPUs."""
     return int(sdpa_flop_count(query, key, value))
 
 
@@ -41,7 +41,7 @@ COLUMNS = ("canvases", "head", "parameters", "head_mflop", "flop_share", "head_m
 
 def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens, mask: int, rows: int = 256) -> list[dict[str, Any]]:
     """The costs on canvases of which nothing is known, on states such as these, and where heads that take hops up to some number of open
-    positions just do: as many of each. Nothing costs more than the dearest of them."""
+    positions just do: as many of each. Nothing costs more than the most expensive of them."""
     some = states[torch.linspace(0, len(states) - 1, rows).long()]
     empty = torch.full_like(some, mask)
     canvases = {"empty": empty, "test states": some}

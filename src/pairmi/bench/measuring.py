@@ -11,7 +11,7 @@ from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling
 from pairmi.spec import Model
 from pairmi.spread.placed import placed
-from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, by_halves, settled, task_name
+from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 
 Settings = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ class Measuring:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The measurement; absent if something raises."""
-        made, failures = by_halves(self._measured, unit.items, lambda _: unit.name)
+        made, failures = bisect_failures(self._measured, unit.items, lambda _: unit.name)
         return Outcome(unit, made[0] if made else None, tuple(failures))
 
     def _measured(self, settings: Sequence[Settings]) -> dict[str, Any]:

@@ -92,13 +92,13 @@ def cost_ratio(ours: Swept, theirs: Swept, wanted: PerBoard, slack: float, draws
     return _interval(ratio(np.arange(len(wanted))), np.nan_to_num(drawn, nan=1.0, posinf=1e9))
 
 
-def area(quality: Sequence[float], cost: Sequence[float], cheapest: float, dearest: float) -> float:
-    """The mean over log cost, from the cheapest to the dearest, of the best quality that can be had for it."""
-    edges = [cheapest, *sorted(price for price in cost if cheapest < price < dearest), dearest]
+def area(quality: Sequence[float], cost: Sequence[float], cheapest: float, most_expensive: float) -> float:
+    """The mean over log cost, from the cheapest to the most expensive, of the best quality that can be had for it."""
+    edges = [cheapest, *sorted(price for price in cost if cheapest < price < most_expensive), most_expensive]
     total = 0.0
     for start, end in pairwise(edges):
         total += max((q for q, c in zip(quality, cost, strict=True) if c <= start), default=0.0) * math.log(end / start)
-    return total / math.log(dearest / cheapest)
+    return total / math.log(most_expensive / cheapest)
 
 
 def chi_square(counts: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> tuple[str, float]:

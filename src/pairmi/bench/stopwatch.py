@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, cast
 
-from pairmi.selectors.in_turn import InTurn
+from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.types import Backbone, PairMatrix, PairwiseMI, Prediction, RowStreams, Selection, Selector, Tokens, Turn, Vocab
 
 
@@ -93,8 +93,8 @@ def watched(rule: Selector, watch: Stopwatch) -> TimedRule:
 
 def _with_timed_mi(rule: Selector, watch: Stopwatch) -> Selector:
     own: Any = rule
-    if isinstance(rule, InTurn):
-        own = InTurn(_with_timed_mi(rule.rule, watch))
+    if isinstance(rule, OneAtATime):
+        own = OneAtATime(_with_timed_mi(rule.rule, watch))
     elif is_dataclass(rule) and "mi" in vars(rule):
         own = replace(own, mi=TimedMI(own.mi, watch))
     return cast(Selector, own)

@@ -17,7 +17,7 @@ from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
 from pairmi.spread.placed import placed
-from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, by_halves, settled, task_name
+from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.tempered import Tempered
 from pairmi.types import PairmiError
 
@@ -40,7 +40,7 @@ class Filling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """What became of each canvas of the batch, but for those that failed."""
-        parts, failures = by_halves(self._filled, unit.items, lambda canvas: canvas.name)
+        parts, failures = bisect_failures(self._filled, unit.items, lambda canvas: canvas.name)
         return Outcome(unit, [filled for part in parts for filled in part] or None, tuple(failures))
 
     def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, api.Filled]]:

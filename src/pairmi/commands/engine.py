@@ -14,7 +14,7 @@ from pairmi.types import PairmiError
 
 
 def chosen_engine(options: argparse.Namespace) -> Engine:
-    """`--engine` with its workers: as many as this machine has processors, unless told otherwise."""
+    """`--engine` with its workers: as many as this machine has cores, unless told otherwise."""
     if options.engine == "local":
         if options.workers is not None or options.gpus_per_worker:
             raise PairmiError("--workers and --gpus-per-worker are for --engine ray")

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     names = options.backbone or [name for name in EMBEDDED if name != "protein" or find_spec("transformers") is not None]
     models = {name: load(name, head=options.head if name == names[0] else None) for name in names}
     if not is_loopback(options.host):
-        print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's processor", file=sys.stderr)
+        print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's CPU", file=sys.stderr)
     address = f"http://{_shown(options.host)}:{listening.getsockname()[1]}/"
     print(f"pairmi explorer: {address}  (Ctrl+C ends it)", flush=True)
     config = uvicorn.Config(

@@ -37,7 +37,7 @@ def contest(name: str) -> Contest:
     if name == "sudoku-generate":
         return Contest("empty", False, board_settings(), 1000)
     specs = [f"mi-guided:budget={b},mi={mi}" for mi in ESTIMATES for b in (0.1, 0.3)]
-    specs += [f"mi-bound:budget={b},belief=0.3,mi={mi}" for mi in ESTIMATES for b in (0.03, 0.1)]
+    specs += [f"mi-bound:budget={b},entropy_weight=0.3,mi={mi}" for mi in ESTIMATES for b in (0.03, 0.1)]
     return Contest("puzzles", True, ("sequential", *specs), 64)
 
 

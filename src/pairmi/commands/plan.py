@@ -25,7 +25,7 @@ DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
 
 @dataclass(frozen=True)
 class Plan:
-    """The cost of labelling `states` states, and the sample that it is reckoned from."""
+    """The cost of labelling `states` states, and the sample that it is estimated from."""
 
     backbone: str
     states: int
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     model, probe = load(options.backbone, device="cpu"), Probe(options.form, options.floor, options.batch)
     sample = sampled(model, options)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a core is what is reckoned in
+    torch.set_num_threads(1)  # a core is what is counted in
     try:
         plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1, Effort(options.positions))
     finally:
@@ -145,7 +145,7 @@ def described(plan: Plan) -> str:
     error = f"+- {100 * plan.rows_error / plan.rows_per_state:.0f} %" if math.isfinite(plan.rows_error) else "from one state"
     return "\n".join(
         (
-            f"{plan.states} states for {plan.backbone}, reckoned from {plan.measured} states of {plan.positions:.3g} positions, "
+            f"{plan.states} states for {plan.backbone}, estimated from {plan.measured} states of {plan.positions:.3g} positions, "
             f"{plan.unknown:.3g} unknown, on one core here",
             f"rows        {plan.rows:.3g} ({plan.rows_per_state:.4g} a state {error}; without pruning {plan.full_rows_per_state:.4g})",
             f"FLOPs       {plan.flops:.3g} ({plan.flops_per_row:.3g} a row)",

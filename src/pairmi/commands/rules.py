@@ -4,7 +4,7 @@ import argparse
 import json
 
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import EMBEDDED, ESTIMATES, FILLS, parameters
+from pairmi.spec import COMMITS, EMBEDDED, ESTIMATES, parameters
 from pairmi.tasks.tables import WORLDS
 
 
@@ -21,5 +21,5 @@ def run(options: argparse.Namespace) -> None:
         defaults = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
     print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
-    print(f"fill = {' | '.join(FILLS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
+    print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")

@@ -56,7 +56,7 @@ class LowRankHead(nn.Module):
     not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the sigmoid's argument by what
     depends on each other through third positions (see `Hop`), where at most `reach` positions are open. The information bound
     I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are computed over about
-    their wanted positions only (see `lots`), each by products of its own: no bit of a row depends on its batch mates.
+    their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
@@ -93,20 +93,20 @@ class LowRankHead(nn.Module):
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
         config, length = self.config, prediction.tokens.shape[1]
-        wanted = prediction.wanted
+        queried = prediction.queried
         if config.hops:  # paths go through what is not asked for, too
-            wanted = prediction.masked & wanted.any(1, keepdim=True)
+            queried = prediction.masked & queried.any(1, keepdim=True)
         check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
         entropies = entropy(prediction.log_probs).float()
-        caps = torch.where(wanted, round_down(entropies), 0)  # which makes the pairs of all other positions 0
+        caps = torch.where(queried, round_down(entropies), 0)  # which makes the pairs of all other positions 0
         everything = [x.flatten(0, 1) for x in (prediction.hidden, prediction.log_probs, entropies[:, :, None], caps)]
-        matrix = entropies.new_zeros(len(wanted), length, length)
-        for rows, where in lots(wanted):
+        matrix = entropies.new_zeros(len(queried), length, length)
+        for rows, where in row_chunks(queried):
             places = (rows[:, None] * length + where).flatten()
             hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
             blocks = self._pairs(self._inner(hidden, log_probs, known, where), most, where)
             matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
-        return torch.where(pairs(prediction.wanted), matrix, 0) if config.hops and prediction.asked is not None else matrix
+        return torch.where(pairs(prediction.queried), matrix, 0) if config.hops and prediction.query is not None else matrix
 
     def _inner(
         self,
@@ -158,18 +158,18 @@ def gelu(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + torch.erf(0.5**0.5 * x))
 
 
-def lots(wanted: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S N"]]]:
-    """Rows that can be computed together, each with as many positions: those wanted, and others up to a multiple of `STEP` or to all.
+def row_chunks(queried: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tensor, "S N"]]]:
+    """Rows that can be computed together, each with as many positions: those queried, and others up to a multiple of `STEP` or to all.
 
     How many they are depends on the row alone, and so do the shapes of the products that its pairs go through, hence its bits. A
     row without company has its positions twice: several threads would cut a lone product into pieces, and add in another order.
     """
-    length, threads = wanted.shape[1], torch.get_num_threads()
-    sizes = (wanted.sum(1) + STEP - 1).div(STEP, rounding_mode="floor").mul(STEP).clamp_max(length)
-    first = wanted.argsort(dim=1, descending=True, stable=True)
-    least = min(2, threads) if wanted.device.type == "cpu" else 1
+    length, threads = queried.shape[1], torch.get_num_threads()
+    sizes = (queried.sum(1) + STEP - 1).div(STEP, rounding_mode="floor").mul(STEP).clamp_max(length)
+    first = queried.argsort(dim=1, descending=True, stable=True)
+    least = min(2, threads) if queried.device.type == "cpu" else 1
     for size in sizes[sizes > 0].unique().tolist():
-        where = first[:, :size] if size < length else torch.arange(length, device=wanted.device).expand_as(first)
+        where = first[:, :size] if size < length else torch.arange(length, device=queried.device).expand_as(first)
         for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * (CACHED_PAIRS // size**2))):
             yield rows, where.index_select(0, rows.expand(max(least, len(rows))))
 

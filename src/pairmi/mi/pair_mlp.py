@@ -63,7 +63,7 @@ class PairMLPHead(nn.Module):
         length = prediction.tokens.shape[1]
         blocks = [
             spread(self._pairs(prediction.hidden[row].float().index_select(0, where))[None], where[None], length)[0]
-            for row, where in enumerate(open_positions(prediction.wanted))
+            for row, where in enumerate(open_positions(prediction.queried))
         ]
         return torch.stack(blocks) if blocks else prediction.hidden.new_zeros(0, length, length)
 

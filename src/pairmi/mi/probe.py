@@ -86,7 +86,7 @@ class Probe:
         else:
             high = base[:, None, :] - mean_entropy
             guess, low = high - skipped * base[:, None, :], high - skipped * math.log(size)
-        within = pairs(prediction.wanted)
+        within = pairs(prediction.queried)
         low, guess, high = (torch.where(within, x, 0) for x in (low, guess, high))
         directed = torch.minimum(torch.maximum(guess.transpose(1, 2), low), high)  # what one side skipped, the other may have seen
         middle = 0.5 * (directed + directed.transpose(1, 2))
@@ -108,7 +108,7 @@ class Probe:
 
     def settled(self, prediction: Prediction) -> Bool[Tensor, "B L"]:
         """The masked positions that are not probed, because all of their symbols together can change an entry by no more than the floor."""
-        return prediction.wanted & ~self._plan(prediction)[0].any(-1)
+        return prediction.queried & ~self._plan(prediction)[0].any(-1)
 
     def _plan(self, prediction: Prediction, sources: Bool[Tensor, "B L"] | None = None) -> tuple[Tensor, PerPosition]:
         """Which symbols of which positions to probe [B, L, V], and what leaving the others out can change [B, L]."""
@@ -129,7 +129,7 @@ class Probe:
         skip_sorted = skippable.long().cumprod(-1).bool()
         left = torch.where(skip_sorted, slack, 0).amax(-1).nan_to_num(0)
         probed = torch.zeros_like(skip_sorted).scatter(-1, symbols, ~skip_sorted)
-        return probed & prediction.wanted[:, :, None], torch.where(prediction.wanted, left, 0)
+        return probed & prediction.queried[:, :, None], torch.where(prediction.queried, left, 0)
 
     def _sources(
         self, prediction: Prediction, backbone: Backbone, probed: Tensor

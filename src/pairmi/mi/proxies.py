@@ -21,9 +21,9 @@ class RandomMI:
     """A random share of the most that two positions can have in common."""
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        """Drawn anew in each pass."""
+        """Drawn again in each pass."""
         length = prediction.tokens.shape[1]
-        return pair_matrix(rng.uniform("random-mi", length, length) * _smaller_entropy(prediction), prediction.wanted)
+        return pair_matrix(rng.uniform("random-mi", length, length) * _smaller_entropy(prediction), prediction.queried)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Shuffled:
 
     def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
         """A new permutation in each pass."""
-        masked = prediction.wanted
+        masked = prediction.queried
         matrix = self.mi(prediction, backbone, rng)
         shuffled = torch.where(masked, rng.uniform("shuffled-mi", masked.shape[1]), 2).argsort(1)
         plain = masked.long().argsort(dim=1, descending=True, stable=True)
@@ -53,7 +53,7 @@ class Structural:
         """The graph's weights times min(H_i, H_j)."""
         if self.graph.shape[0] != prediction.tokens.shape[1]:
             raise PairmiError(f"Structural: the graph has {self.graph.shape[0]} positions, the canvas {prediction.tokens.shape[1]}")
-        return pair_matrix(self.graph * _smaller_entropy(prediction), prediction.wanted)
+        return pair_matrix(self.graph * _smaller_entropy(prediction), prediction.queried)
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ class Attended:
         """Attention in both directions, averaged over heads and layers."""
         if prediction.attention is None:
             raise PairmiError("Attended: the backbone reports no attention; load it with attention=True, or choose another mi")
-        return pair_matrix(prediction.attention.double() * _smaller_entropy(prediction), prediction.wanted)
+        return pair_matrix(prediction.attention.double() * _smaller_entropy(prediction), prediction.queried)

@@ -12,7 +12,7 @@ Proxy = Literal["entropy", "confidence", "margin"]
 
 @dataclass(frozen=True)
 class EB:
-    """Fill the longest prefix, surest first, whose entropies without the largest sum to at most the budget."""
+    """Fill the longest prefix, most confident first, whose entropies without the largest sum to at most the budget."""
 
     budget: float = 0.05
     by: Proxy = "entropy"

@@ -12,7 +12,7 @@ from pairmi.types import Reason, Selection, Turn
 
 @dataclass(frozen=True)
 class Factor:
-    """Fill the n surest positions, n the largest with (m + 1)(1 - c_m) <= factor for every m up to n."""
+    """Fill the n most confident positions, n the largest with (m + 1)(1 - c_m) <= factor for every m up to n."""
 
     factor: float = 0.05
     reference: ClassVar[str] = "Wu et al. 2025 (Fast-dLLM)"

@@ -15,7 +15,7 @@ First = Literal["confidence", "information"]
 
 @dataclass(frozen=True)
 class IndependentSet:
-    """Fill a maximal set in which no pair shares more than `threshold` nats, the surest or the most informative first."""
+    """Fill a maximal set in which no pair shares more than `threshold` nats, the most confident or the most informative first."""
 
     mi: PairwiseMI
     threshold: float = 0.01

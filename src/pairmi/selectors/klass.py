@@ -12,7 +12,7 @@ from pairmi.types import Reason, Selection, Turn
 
 @dataclass(frozen=True)
 class Klass:
-    """Fill what is surer than `threshold` and moved by less than `drift` nats in each of the last `history` passes; else the k surest."""
+    """Fill what is above `threshold` and moved less than `drift` nats in each of the last `history` passes; else the k most confident."""
 
     threshold: float = 0.9
     drift: float = 0.01

@@ -13,7 +13,7 @@ from pairmi.types import Reason, Selection, Turn
 
 @dataclass(frozen=True)
 class MaskGIT:
-    """Leave cos(pi t / 2T) of the unknowns open after pass t of T; surest first, with Gumbel noise that anneals to 0."""
+    """Leave cos(pi t / 2T) of the unknowns open after pass t of T; most confident first, with Gumbel noise that anneals to 0."""
 
     steps: int = 16
     noise: float = 1.0

@@ -10,31 +10,31 @@ from pairmi.info import entropy
 from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
 from pairmi.types import PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
-Order = Literal["entropy", "information", "certain-information", "uncertainty"]
+Order = Literal["lowest-entropy", "information", "certain-information", "highest-entropy"]
 
 
 @dataclass(frozen=True)
 class MIBound:
-    """Fill while the charges min(H_k, penalty * MI with members of higher entropy) + belief * H_k, the first free, fit the budget.
+    """Fill while the charges min(H_k, penalty * MI with members of higher entropy) + entropy_weight * H_k, the first free, fit the budget.
 
     Filling U at once errs by the total correlation of U. By the chain rule over U in falling entropy the first member
     is free and each other adds I(X_k; those before) <= H_k, for which the pairwise sum stands. It is an estimate, not a
-    bound: three XORed bits have no pairwise information at all. `belief` charges for uncertainty itself, where a model's
-    beliefs are wrong most often. `order` is who is tried first: the surest (entropy), those that tell most about the rest
+    bound: three XORed bits have no pairwise information at all. `entropy_weight` charges for uncertainty itself, where a model's
+    beliefs are wrong most often. `order` is who is tried first: the most confident (entropy), those that tell most about the rest
     (information; certain-information takes the certain ones before them), or the most uncertain (uncertainty).
     """
 
     mi: PairwiseMI
     budget: float = 0.1
     penalty: float = 1.0
-    order: Order = "entropy"
-    belief: float = 0.0
+    order: Order = "lowest-entropy"
+    entropy_weight: float = 0.0
     reference: ClassVar[str] = "pairmi"
 
     def __post_init__(self) -> None:
         at_least(self, "budget", self.budget, 0, "nats")
         at_least(self, "penalty", self.penalty, 0)
-        at_least(self, "belief", self.belief, 0)
+        at_least(self, "entropy_weight", self.entropy_weight, 0)
         one_of(self, "order", self.order, Order)
 
     def __call__(self, turn: Turn) -> Selection:
@@ -47,11 +47,11 @@ class MIBound:
         )
 
         def total(members: Tensor, dependence: Tensor) -> Tensor:
-            """The sum of all charges; nothing stands before the first member, so that it is free but for its belief."""
+            """The sum of all charges; nothing stands before the first member, so that it is free but for its entropy."""
             charge = torch.minimum(entropies, self.penalty * dependence).mul_(members).sum(1)
-            if self.belief:
+            if self.entropy_weight:
                 own = entropies * members
-                charge = charge + self.belief * (own.sum(1) - own.amax(1))
+                charge = charge + self.entropy_weight * (own.sum(1) - own.amax(1))
             return charge
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, dependence: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,14 +64,14 @@ class MIBound:
         chosen, taken, dependence = greedily(order, masked, mi, torch.zeros_like(entropies), admit)
         left = self.budget - total(chosen, dependence)[:, None]
         reason = torch.full_like(order, Reason.BUDGET)
-        waiting = waiting_for(masked, chosen, mi, reason, self.belief * entropies <= left + TOLERANCE, entropies)
+        waiting = waiting_for(masked, chosen, mi, reason, self.entropy_weight * entropies <= left + TOLERANCE, entropies)
         return Selection(chosen, taken, waiting)
 
     def _score(self, mi: PairMatrix, entropies: PerPosition) -> PerPosition:
         """Which candidates are tried first."""
-        if self.order == "entropy":
+        if self.order == "lowest-entropy":
             return -entropies
-        if self.order == "uncertainty":
+        if self.order == "highest-entropy":
             return entropies
         information = mi.double().sum(2)
         if self.order == "information":

@@ -28,7 +28,7 @@ class MIGuided:
         """The carry is what has been spent."""
         masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
         affordable = entropies <= self.budget + TOLERANCE  # nothing else can be chosen, so that nobody need know its pairs
-        mi = self.mi(replace(turn.prediction, asked=affordable), turn.backbone, turn.rng)
+        mi = self.mi(replace(turn.prediction, query=affordable), turn.backbone, turn.rng)
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
             cost = entropies.gather(1, candidate[:, None]) + self.penalty * (relation * chosen).sum(1, keepdim=True)

@@ -27,7 +27,7 @@ def one_of(rule: object, name: str, value: str, allowed: object) -> None:
 
 
 def score(by: By, turn: Turn) -> PerPosition:
-    """How sure the model is of each position: the higher the surer."""
+    """How sure the model is of each position: the higher the more confident."""
     log_probs = turn.prediction.log_probs
     if by == "random":
         return turn.rng.uniform("order", log_probs.shape[1])

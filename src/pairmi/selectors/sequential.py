@@ -10,7 +10,7 @@ from pairmi.types import Selection, Turn
 
 @dataclass(frozen=True)
 class Sequential:
-    """Fill the surest position only: as many passes as there are unknowns, and nothing lost."""
+    """Fill the most confident position only: as many passes as there are unknowns, and nothing lost."""
 
     by: By = "confidence"
     reference: ClassVar[str] = "the baseline of the paper"

@@ -10,7 +10,7 @@ from pairmi.types import Reason, Selection, Turn
 
 @dataclass(frozen=True)
 class Threshold:
-    """Fill every position whose likeliest symbol has at least this probability, and the surest one always."""
+    """Fill every position whose likeliest symbol has at least this probability, and the most confident one always."""
 
     threshold: float = 0.99
     reference: ClassVar[str] = "Wu et al. 2025 (Fast-dLLM)"

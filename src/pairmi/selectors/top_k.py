@@ -1,4 +1,4 @@
-"""The k surest positions."""
+"""The k most confident positions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from pairmi.types import Reason, Selection, Turn
 
 @dataclass(frozen=True)
 class TopK:
-    """Fill the k surest positions, by confidence, margin, entropy, or in random order."""
+    """Fill the k most confident positions, by confidence, margin, entropy, or in random order."""
 
     k: int = 2
     by: By = "confidence"

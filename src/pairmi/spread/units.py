@@ -77,7 +77,7 @@ class Job(Protocol):
         ...
 
     def __call__(self, unit: Unit) -> Outcome:
-        """Do one unit; what a single item raises is a failure in the outcome (see `by_halves`)."""
+        """Do one unit; what a single item raises is a failure in the outcome (see `bisect_failures`)."""
         ...
 
 
@@ -123,7 +123,7 @@ def task_name(kind: str, settings: Mapping[str, Any]) -> str:
     return f"{kind}-{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
-def by_halves(
+def bisect_failures(
     work: Callable[[Sequence[Item]], Result], items: Sequence[Item], name: Callable[[Item], str]
 ) -> tuple[list[Result], list[Failure]]:
     """Work on all items at once; where that raises, on each half, so that an item that cannot be done fails alone."""
@@ -134,7 +134,7 @@ def by_halves(
             said = " ".join(str(error).split())
             return [], [Failure(name(items[0]), said if isinstance(error, PairmiError) else f"{type(error).__name__}: {said}")]
     middle = len(items) // 2
-    first, second = by_halves(work, items[:middle], name), by_halves(work, items[middle:], name)
+    first, second = bisect_failures(work, items[:middle], name), bisect_failures(work, items[middle:], name)
     return first[0] + second[0], first[1] + second[1]
 
 

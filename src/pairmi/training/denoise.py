@@ -107,7 +107,7 @@ class DenoiseConfig:
 
 
 def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable:
-    """A network to be trained there, in float32; its weights are drawn on the processor."""
+    """A network to be trained there, in float32; its weights are drawn on the CPU."""
     if isinstance(shape, TransformerConfig):
         return Transformer(shape).to(device)
     return esmc.build(shape, Settings(device=device, precision="float32")).requires_grad_(True)
@@ -117,7 +117,7 @@ class Denoise:
     """The training job of a backbone of our own, from the beginning or from given weights, which may have fewer blocks.
 
     The network and the optimiser's state are on the device of this process, in float32. Weights are initialised, and everything is
-    drawn, on the processor: a run sees the same masks on every device, and can go on on another one.
+    drawn, on the CPU: a run sees the same masks on every device, and can go on on another one.
     """
 
     def __init__(

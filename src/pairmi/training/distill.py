@@ -20,8 +20,8 @@ from pairmi.spec import Head, Model, identify
 from pairmi.spread.placed import placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
+from pairmi.training.length_buckets import LengthBuckets
 from pairmi.training.losses import LOSSES
-from pairmi.training.lots import Lots
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
 from pairmi.types import PairmiError
@@ -81,7 +81,7 @@ class Distill:
     """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16.
 
     Both networks and the optimiser's state are on the device of this process; labels and what the
-    backbone said of them stay on the processor, and go there batch by batch.
+    backbone said of them stay on the CPU, and go there batch by batch.
     """
 
     def __init__(
@@ -112,7 +112,10 @@ class Distill:
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
         there = placed(self.backbone, device, config.precision)
-        self.lots, self.held_out_lots = Lots(there, self.train, half=True, device=device), Lots(there, self.held_out, device=device)
+        self.buckets, self.held_out_buckets = (
+            LengthBuckets(there, self.train, half=True, device=device),
+            LengthBuckets(there, self.held_out, device=device),
+        )
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -135,7 +138,7 @@ class Distill:
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
-            for known, true in self.lots.among(index[part]):
+            for known, true in self.buckets.among(index[part]):
                 predicted, within = triangle(self.head.estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
                 error, weight = LOSSES[self.config.loss](predicted, true.nan_to_num(0), within)
                 error.backward()
@@ -146,7 +149,7 @@ class Distill:
         """On validation grids: R^2 over all known pairs, and the mean absolute error in nats."""
         found = []
         with torch.no_grad():
-            for known, mi in self.held_out_lots.among(torch.arange(len(self.held_out))):
+            for known, mi in self.held_out_buckets.among(torch.arange(len(self.held_out))):
                 within = triangle(pairs(known.masked)) & mi.isfinite()
                 found.append(torch.stack([triangle(self.head.estimate(known).clamp_min(0))[within], mi[within]]).double())
         predicted, true = torch.cat(found, dim=1)

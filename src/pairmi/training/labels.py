@@ -21,7 +21,7 @@ from pairmi.provenance import provenance
 from pairmi.spec import Model, identify
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
-from pairmi.spread.units import Engine, Failure, Outcome, Unit, by_halves, settled, task_name
+from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name
 from pairmi.store import Labels, Split, check, part_of, shard_file, triangle, write_shard
 from pairmi.training.states import State, States, grid_name
 from pairmi.types import PairMatrix, PairmiError, Prediction
@@ -124,10 +124,10 @@ class Labelling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
-        drawn, failures = by_halves(lambda _: self._draw(unit), [unit], lambda one: one.name)
+        drawn, failures = bisect_failures(lambda _: self._draw(unit), [unit], lambda one: one.name)
         if failures:
             return Outcome(unit, None, tuple(failures))
-        made, failures = by_halves(
+        made, failures = bisect_failures(
             lambda some: label(self.model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
         )
         return Outcome(unit, None if failures else made[0], tuple(failures))

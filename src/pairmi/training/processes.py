@@ -21,7 +21,7 @@ class Processes:
 
     rank: int = 0
     count: int = 1
-    device: str = "cpu"  # of its networks and of what they are shown; data, tallies and random draws stay on the processor
+    device: str = "cpu"  # of its networks and of what they are shown; data, tallies and random draws stay on the CPU
 
     @property
     def leads(self) -> bool:
@@ -71,7 +71,7 @@ def _own_device(name: str | None) -> str:
     if count > gpus:
         raise PairmiError(
             f"train: {count} processes on this machine need a GPU each, torch sees {gpus}; "
-            f"start torchrun with --nproc-per-node {gpus}, or train on the processor with --device cpu"
+            f"start torchrun with --nproc-per-node {gpus}, or train on the CPU with --device cpu"
         )
     torch.cuda.set_device(number)
     return f"cuda:{number}"

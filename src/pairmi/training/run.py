@@ -50,7 +50,7 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     if options.data is None:
         raise PairmiError("train denoiser: --task protein needs --data FILE, a FASTA file")
     if options.start:
-        raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from nothing")
+        raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from scratch")
     shape = esmc.Shape(options.width, options.depth, options.heads)
     rates = Rates(weight_decay=0.1).scaled(options.peak)
     config = DenoiseConfig(options.seed, options.batch, options.micro, 0, Levels(share=0.0), rates, options.precision)
@@ -87,7 +87,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.spec import load
     from pairmi.store import read_store
     from pairmi.training.distill import SIZES, Distill, DistillConfig, make_head, started
-    from pairmi.training.lots import typical_share
+    from pairmi.training.length_buckets import typical_share
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")

@@ -22,10 +22,10 @@ class Starts(Protocol):
 
 
 class Trajectories:
-    """A pool of canvases, each on its way from its start to where nothing is unsure any more; then it starts anew.
+    """A pool of canvases, each on its way from its start to where nothing is unsure any more; then it starts again.
 
     In every step a random number of the positions that the model is sure of get their true symbols. Where it is sure of none the
-    canvas stays as it is, but for another symmetry, or the surest position is shown: such states are few on a way and decide where it
+    canvas stays as it is, but for another symmetry, or the most confident position is shown: such states are few and decide where it
     leads, so the pool lingers there. What is shown is chosen by what was visible before, never by what is hidden, so that
     p(hidden | visible) is what it was under random masks: the model learns the same conditionals, at the states that
     it will really meet. The confidences come from the training pass itself.
@@ -46,7 +46,7 @@ class Trajectories:
         return self.noisy, self.clean
 
     def follow(self, confidence: PerPosition, rng: torch.Generator) -> None:
-        """Show some of what is sure, or linger; begin anew where all that is left is sure."""
+        """Show some of what is sure, or linger; begin again where all that is left is sure."""
         masked = self.noisy == self.mask
         known = masked & (confidence >= self.sure)
         sure, fraction, luck = known.sum(1), *torch.rand(2, len(masked), generator=rng)

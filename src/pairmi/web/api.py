@@ -113,7 +113,7 @@ def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watc
     """Decode pass by pass, telling of each: what was filled, and why the others waited."""
     tokens, stoppable = checked(model, canvas), watched(model, watch)
     right, wrong, step = solution(model, tokens), None, None
-    start = time.thread_time()  # of this worker alone, whatever else the processor does
+    start = time.thread_time()  # of this worker alone, whatever else the CPU does
     for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling), 1):
         wrong = wrong or broken(model, step, right, number)
         watch.tell({"pass": _pass(model, step)})
@@ -154,8 +154,8 @@ def broken(model: Model, step: Step, right: Int[Tensor, " L"] | None, number: in
         places = torch.nonzero(committed & (after != right))[:, 0].tolist()
         said = [f"{model.place(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}" for i in places[:1]]
     else:
-        objection = model.objection(after)
-        places, said = torch.nonzero(committed)[:, 0].tolist() if objection else [], [objection] if objection else []
+        complaint = model.validate(after)
+        places, said = torch.nonzero(committed)[:, 0].tolist() if complaint else [], [complaint] if complaint else []
     return {"pass": number, "positions": places, "message": said[0]} if said else None
 
 

@@ -36,17 +36,17 @@ ESTIMATES: list[PairwiseMI] = [
 @pytest.mark.parametrize("mi", ESTIMATES, ids=lambda mi: type(mi).__name__)
 def test_the_pairs_that_are_asked_for_are_what_they_are_among_all(mi: PairwiseMI) -> None:
     prediction = MODEL(TOKENS)
-    whole, some = (mi(p, MODEL, Streams(0, torch.arange(6))) for p in (prediction, replace(prediction, asked=SOME)))
+    whole, some = (mi(p, MODEL, Streams(0, torch.arange(6))) for p in (prediction, replace(prediction, query=SOME)))
     within = pairs(SOME & prediction.masked)
     assert within.any()
     torch.testing.assert_close(some, torch.where(within, whole, 0), atol=1e-6, rtol=1e-5)
 
 
 def test_rows_keep_what_was_asked() -> None:
-    prediction = replace(MODEL(TOKENS), asked=SOME)
-    assert torch.equal(prediction.rows(torch.tensor([3, 1])).wanted, prediction.wanted[[3, 1]])
-    assert torch.equal(prediction.wanted, SOME & (TOKENS == 4))
-    assert torch.equal(MODEL(TOKENS).wanted, TOKENS == 4)
+    prediction = replace(MODEL(TOKENS), query=SOME)
+    assert torch.equal(prediction.rows(torch.tensor([3, 1])).queried, prediction.queried[[3, 1]])
+    assert torch.equal(prediction.queried, SOME & (TOKENS == 4))
+    assert torch.equal(MODEL(TOKENS).queried, TOKENS == 4)
 
 
 def test_guided_by_the_probe_only_what_could_be_chosen_is_probed() -> None:
@@ -54,7 +54,7 @@ def test_guided_by_the_probe_only_what_could_be_chosen_is_probed() -> None:
         """The probe that looks at everything, asked or not."""
 
         def __call__(self, prediction: Prediction, backbone: Counting, rng: Streams) -> PairMatrix:
-            return super().__call__(replace(prediction, asked=None), backbone, rng)
+            return super().__call__(replace(prediction, query=None), backbone, rng)
 
     budget, rows, filled = 0.9, [], []
     for probe in (Probe(floor=0.01), Whole(floor=0.01)):

@@ -12,7 +12,7 @@ from pairmi.store import Labels, triangle
 from pairmi.types import Backbone, Prediction, Tokens
 
 
-class Lots:
+class LengthBuckets:
     """The backbone sees every state once; `half` keeps its hidden states in float16.
 
     All is kept on the processor, where there is room for it; what is asked for comes on the device.
@@ -20,18 +20,18 @@ class Lots:
 
     def __init__(self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu") -> None:
         self.device = device
-        self.lot, self.row = torch.zeros(2, len(labels), dtype=torch.long)  # where each state is
+        self.bucket, self.row = torch.zeros(2, len(labels), dtype=torch.long)  # where each state is
         self.kept: list[tuple[Prediction, Tensor]] = []
         for number, (places, some) in enumerate(labels.by_length()):
-            self.lot[places], self.row[places] = number, torch.arange(len(places))
+            self.bucket[places], self.row[places] = number, torch.arange(len(places))
             self.kept.append((_predicted(backbone, some.tokens, half), some.mi))
 
     def among(self, index: Int[Tensor, " N"]) -> Iterator[tuple[Prediction, Float[Tensor, "B T"]]]:
         """Prediction and mutual information of some of the states, those of one length together."""
-        lots = self.lot[index]
-        for number in lots.unique().tolist():
+        buckets = self.bucket[index]
+        for number in buckets.unique().tolist():
             known, mi = self.kept[number]
-            rows = self.row[index[lots == number]]
+            rows = self.row[index[buckets == number]]
             some = known.rows(rows).to(self.device)
             yield replace(some, hidden=some.hidden.float()), mi[rows].to(self.device)
 

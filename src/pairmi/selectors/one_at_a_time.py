@@ -9,10 +9,10 @@ from pairmi.types import Reason, Selection, Selector, Turn
 
 
 @dataclass(frozen=True)
-class InTurn:
+class OneAtATime:
     """What a rule chose is filled one position a pass, in the rule's order; only then its next choice counts.
 
-    Verified drafts are so distributed as long as they are accepted; after a rejected one the rule is asked anew, while here its choice is
+    Verified drafts are so distributed as long as they are accepted; after a rejected one the rule is asked again, while here its choice is
     filled to the end. The rule is asked in every pass, and pays for it; while its last choice is still being filled, what it says
     and what it would remember are dropped.
     """

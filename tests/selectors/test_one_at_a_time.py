@@ -4,7 +4,7 @@ import torch
 from pairmi.bench.stopwatch import Stopwatch, watched
 from pairmi.decoding import Sampling, decode
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.in_turn import InTurn
+from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.ranking import ranked, take
 from pairmi.spec import load, rule
 from pairmi.types import Reason, Selection, Turn
@@ -33,7 +33,9 @@ def test_a_choice_is_filled_in_its_order_before_the_next_one_counts() -> None:
             masked = turn.prediction.masked
             return take(ranked(score.expand(masked.shape), masked), torch.tensor([3]), masked, Reason.OUTRANKED, score.expand(masked.shape))
 
-    filled = [int(step.committed[0].nonzero()) for step in decode(MODEL, EMPTY[:1], InTurn(Fickle()), Sampling(), keep_steps=True).steps]
+    filled = [
+        int(step.committed[0].nonzero()) for step in decode(MODEL, EMPTY[:1], OneAtATime(Fickle()), Sampling(), keep_steps=True).steps
+    ]
     assert filled[:9] == [15, 14, 13, 0, 1, 2, 12, 11, 10]
 
 
@@ -51,19 +53,19 @@ def test_a_rule_remembers_only_what_counted() -> None:
             chosen.append(int(choice.chosen[0].sum()))
             return choice
 
-    decode(MODEL, EMPTY[:1], InTurn(Watched()), Sampling(seed=2))
+    decode(MODEL, EMPTY[:1], OneAtATime(Watched()), Sampling(seed=2))
     starts = [sum(sizes[:n]) for n in range(len(sizes))]
     assert [chosen[start] for start in starts] == sizes
 
 
 def test_every_board_of_an_exact_world_is_valid_singly_but_not_at_once() -> None:
     valid = {tuple(row.tolist()) for row in MODEL.backbone.support}
-    for spec, all_valid in (("top-k:k=16", False), ("top-k:k=16,fill=singly", True)):
+    for spec, all_valid in (("top-k:k=16", False), ("top-k:k=16,commit=one", True)):
         found = decode(MODEL, EMPTY, rule(spec, MODEL), Sampling(seed=1)).tokens
         assert all(tuple(row.tolist()) in valid for row in found) == all_valid
 
 
 def test_the_time_of_an_estimate_inside_is_told_apart() -> None:
     watch = Stopwatch()
-    decode(MODEL, EMPTY[:1], watched(rule("mi-guided:mi=probe,fill=singly", MODEL), watch), Sampling())
+    decode(MODEL, EMPTY[:1], watched(rule("mi-guided:mi=probe,commit=one", MODEL), watch), Sampling())
     assert watch.seconds["mi"] > 0
