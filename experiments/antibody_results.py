@@ -23,9 +23,10 @@ from pairmi.bench import contacts, head, head_cost, probing, protein
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein_study import Setup, own
+from pairmi.loading import identify, load
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, identify, load
+from pairmi.model import Model
 from pairmi.store import read_store
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.training.labels import Effort

@@ -18,9 +18,10 @@ from tqdm import tqdm
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.bench import fidelity, head, report
 from pairmi.bench.ledger import Ledger
+from pairmi.loading import identify, load, with_head
 from pairmi.mi.probe import Probe
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify, load, with_head
 from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import SIZES, Distill, DistillConfig, export_head, make_head, started
 from pairmi.training.loop import fit

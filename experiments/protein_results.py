@@ -21,9 +21,11 @@ from pairmi.bench import contacts, head, head_cost, probing, protein, report
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein_study import Setup, duels, natural, qualities, study
+from pairmi.loading import identify, load
 from pairmi.mi.contexts import Contexts
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, identify, load, looks_at_pairs
+from pairmi.model import Model
+from pairmi.spec import looks_at_pairs
 from pairmi.store import Labels, read_store
 from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import read_proteins

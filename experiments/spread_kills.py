@@ -23,7 +23,7 @@ import torch
 
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.spread.local import Local
 from pairmi.spread.ray import Ray
 from pairmi.spread.units import Engine

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pairmi.commands.decode import Canvas, Filling
-from pairmi.decoding import Sampling
-from pairmi.spec import load
+from pairmi.commit import Sampling
+from pairmi.loading import load
 from pairmi.spread.local import Local
 from pairmi.spread.ray import Ray
 from pairmi.spread.units import Unit, backbone_hash

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, load
+from pairmi.model import Model
 from pairmi.spread.ray import Ray
 from pairmi.spread.units import Unit, backbone_hash
 from pairmi.training.labels import Labelling

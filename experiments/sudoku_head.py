@@ -15,9 +15,10 @@ import torch
 from pairmi import api
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.bench import head, head_cost, probing, report
+from pairmi.loading import identify, load, with_head
 from pairmi.mi.probe import Probe
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify, load, with_head
 from pairmi.store import Labels, read_store
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 from pairmi.tasks.sudoku.rules import cell_name, peers, units
@@ -38,7 +39,7 @@ def locked_pair(model: Model, count: int = 60) -> tuple[torch.Tensor, int, int, 
     best: tuple[torch.Tensor, int, int, int, float] | None = None
     for canvas in unique_puzzles(count, TEST + 5).canvases:
         filled = api.decode(model, canvas, "threshold:threshold=0.999", greedy=True)
-        assert isinstance(filled, api.Filled)
+        assert isinstance(filled, Result)
         for step in filled.steps[2:4]:
             tokens = model.vocab.encode(step.text)
             if not 20 <= int((tokens == 9).sum()) <= 50:

@@ -16,9 +16,9 @@ from tqdm import tqdm
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
-from pairmi.decoding import Sampling
+from pairmi.commit import Sampling
+from pairmi.loading import identify, load
 from pairmi.provenance import provenance
-from pairmi.spec import identify, load
 from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
 from pairmi.tasks.sudoku.solver import solve

@@ -21,8 +21,9 @@ from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.deaths import deaths
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
-from pairmi.decoding import Sampling
-from pairmi.spec import Model, load
+from pairmi.commit import Sampling
+from pairmi.loading import load
+from pairmi.model import Model
 
 DRAFTS = (
     "threshold:threshold=0.9",

@@ -10,10 +10,11 @@ import torch
 
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.loading import identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, identify
+from pairmi.model import Model
 from pairmi.store import Labels
 from pairmi.training.labels import Effort, describe, label
 from pairmi.training.states import State

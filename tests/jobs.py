@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pairmi.backbones.tabular import Tabular
-from pairmi.spec import load
+from pairmi.loading import load
 from pairmi.spread.units import Outcome, Unit, backbone_hash, bisect_failures
 from pairmi.types import Backbone, PairMatrix, Prediction
 

@@ -6,12 +6,14 @@ import torch
 
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.bench.grid import settings
+from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import Model, looks_at_pairs
-from pairmi.types import Backbone, PairMatrix, Positions, Prediction, RowStreams, Tokens, Turn
-from worlds import Fixed, generator
+from pairmi.spec import looks_at_pairs
+from pairmi.types import Meter, PairMatrix, Positions, Prediction, RowStreams, Tokens, Turn
+from worlds import Fixed, Linked, generator
 
 _RECKLESS = {
     "top-k": "k=16",
@@ -48,7 +50,7 @@ class Given:
 
     matrix: PairMatrix
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         return torch.where(pairs(prediction.queried), self.matrix, 0)
 
 
@@ -70,7 +72,7 @@ class Situation:
 
     def turn(self, state: dict[str, torch.Tensor] | None = None, number: int = 0) -> Turn:
         tokens = torch.where(self.masked, self.log_probs.shape[-1], 0)
-        backbone = Fixed(self.log_probs[0], self.log_probs.shape[-1])
+        backbone = Counting(Fixed(self.log_probs[0], self.log_probs.shape[-1]))
         return Turn(
             Prediction(tokens, self.log_probs, self.log_probs), backbone, Streams(0, torch.arange(len(tokens)), number), state or {}
         )
@@ -106,7 +108,7 @@ def opinionated(config: TransformerConfig, seed: int = 0, attention: bool = Fals
             for block in model.blocks:
                 block.mix.weight.normal_(std=2 / config.width**0.5)
                 block.down.weight.normal_(std=1 / config.width**0.5)
-    return Model(model, "opinionated", graph=torch.ones(config.length, config.length).double())
+    return Model(model, "opinionated", task=Linked(torch.ones(config.length, config.length).double()))
 
 
 def partly_given(complete: Tokens, mask: int, seed: int = 0) -> Tokens:

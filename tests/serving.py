@@ -10,7 +10,8 @@ from pathlib import Path
 import uvicorn
 
 from heads import low_rank, save_head
-from pairmi.spec import Model, load, with_head
+from pairmi.loading import load, with_head
+from pairmi.model import Model
 from pairmi.types import Prediction, Tokens
 from pairmi.web.guard import Guard
 from pairmi.web.server import create

@@ -10,8 +10,8 @@ import torch
 
 from heads import save_head
 from pairmi.cli import main
+from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.spec import load
 from proteins import SHAPE, opinionated_weights
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "antibody_results.py"

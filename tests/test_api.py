@@ -6,8 +6,9 @@ import torch
 import pairmi
 from pairmi import api
 from pairmi.counting import Counting
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.selectors.eb import EB
-from pairmi.spec import Model, load
 from pairmi.tasks.tables import permutations
 from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
 from worlds import Fixed, tabular
@@ -89,7 +90,8 @@ def test_reasons_are_words(spec: str, verify: bool, words: str) -> None:
 
 
 def test_a_given_position_is_said_to_be_given() -> None:
-    from pairmi.decoding import Sampling, iter_decode
+    from pairmi.commit import Sampling
+    from pairmi.decoding import iter_decode
 
     step = next(iter_decode(WORLD, torch.tensor([[0, 3, 3]]), EB(), Sampling()))
     assert api.why(step, 0, 0) == "it is given"

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.decoding import Sampling, decode
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
 from pairmi.spec import rule
 from rules import opinionated
-from worlds import generator
+from worlds import decode, generator
 
 MODEL = opinionated(TransformerConfig(width=16, depth=2, heads=2, length=81))
 RNG = generator(0)
@@ -52,5 +53,5 @@ def test_also_with_gradients_switched_on() -> None:
     whole, part = (decode(raw, CANVASES[:60], selector, Sampling(1), batch_size=size) for size in (60, 7))
     assert torch.equal(whole.tokens, part.tokens)
     assert torch.equal(whole.tokens, decode(MODEL, CANVASES[:60], selector, Sampling(1)).tokens)
-    steps = decode(raw, CANVASES[:3], selector, Sampling(1), keep_steps=True).steps
+    steps = iter_decode(raw, CANVASES[:3], selector, Sampling(1), keep_predictions=True)
     assert not any(step.prediction.log_probs.requires_grad for step in steps)

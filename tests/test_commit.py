@@ -3,14 +3,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairmi.commit import acceptance, certain, plain, residual, verified
+from pairmi.commit import Draft, Sampling, acceptance, certain, residual, verified
 from pairmi.counting import Counting
-from pairmi.decoding import Sampling, decode
-from pairmi.draw import Streams, draw, likeliest
+from pairmi.decoding import iter_decode
+from pairmi.draw import Streams, draw, draw_at
 from pairmi.selectors.sequential import Sequential
 from pairmi.selectors.top_k import TopK
-from pairmi.types import Selection, Turn
-from worlds import Incoherent, Recipe, generator, many, recipes
+from pairmi.types import Prediction, Selection, Turn
+from worlds import Incoherent, Recipe, decode, generator, many, recipes
 
 
 def two_beliefs(seed: int, size: int, sharpness: float, impossible: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -47,16 +47,6 @@ def test_certain_wants_the_likeliest_symbol_and_enough_of_it() -> None:
     assert certain(conditional, draft, 0.0).tolist() == [True, False, True, False]  # the first of equals is the likeliest
 
 
-def test_plain_writes_what_was_chosen_and_evaluates_nothing() -> None:
-    tokens, chosen = torch.tensor([[2, 2, 0]]), torch.tensor([[True, False, False]])
-    turn = Turn(Incoherent(3, 2, 0, 1.0)(tokens), Incoherent(3, 2, 0, 1.0), Streams(0, torch.arange(1)), {})
-    selection = TopK(1)(turn)
-    commit = plain(tokens, Selection(chosen, selection.order, selection.waiting), torch.tensor([[1, 1, 1]]))
-    assert commit.tokens.tolist() == [[1, 2, 0]]
-    assert commit.called.tolist() == commit.evaluated.tolist() == [0]
-    assert commit.prediction is None
-
-
 @many(60)
 @given(recipes(), st.integers(1, 4), st.sampled_from([None, 0.0, 0.6, 0.999]))
 def test_verification_is_the_plain_loop_over_the_members(recipe: Recipe, k: int, sure: float | None) -> None:
@@ -64,13 +54,16 @@ def test_verification_is_the_plain_loop_over_the_members(recipe: Recipe, k: int,
     tokens = tokens[(tokens == recipe.size).any(1)]
     if not len(tokens):
         return
-    streams, meter = Streams(recipe.seed, torch.arange(len(tokens))), Counting(model)
+    streams, meter, sampling = (
+        Streams(recipe.seed, torch.arange(len(tokens))),
+        Counting(model),
+        Sampling(greedy=sure is not None, accept=sure or 0.0),
+    )
     prediction = model(tokens)
-    selection = TopK(k)(Turn(prediction, model, streams, {}))
-    draft = likeliest(prediction.log_probs) if sure is not None else draw(prediction.log_probs, streams)
-    commit = verified(meter, prediction, selection, draft, streams, sure)
+    selection = TopK(k)(Turn(prediction, meter, streams, {}))
+    draft = drafted(prediction, selection, streams, sampling)
+    commit = verified(meter, prediction, draft, streams, sampling)
     coins = streams.uniform("accept", tokens.shape[1])
-    ready = dict(zip(commit.ready.tolist(), range(len(commit.ready)), strict=True))
     for row in range(len(tokens)):
         order = selection.order[row].tolist()
         members = [order.index(n) for n in range(int(selection.chosen[row].sum()))]
@@ -78,26 +71,46 @@ def test_verification_is_the_plain_loop_over_the_members(recipe: Recipe, k: int,
         for n, i in enumerate(members):
             if n:
                 p, q = model(canvas[None]).log_probs[0, i], prediction.log_probs[row, i]
-                x = int(draft[row, i])
+                x = int(draft.symbols[row, i])
                 if sure is not None and not (int(p.argmax()) == x and float(p[x].exp()) >= sure):
                     break
                 if sure is None and not coins[row, i] < (p[x] - q[x]).exp().clamp_max(1):
                     left = (p.exp() - q.exp()).clamp_min(0)
-                    canvas[i] = draw(left.log()[None, None], streams.rows(torch.tensor([row])), "residual")[0, 0]
+                    canvas[i] = draw(left.log()[None], streams, torch.tensor([row]), torch.tensor([0]), "residual")[0]
                     redrawn = True
                     break
-            canvas[i] = draft[row, i]
+            canvas[i] = draft.symbols[row, i]
         assert torch.equal(commit.tokens[row], canvas)
         assert torch.equal(commit.committed[row], canvas != tokens[row])
-        unfinished = bool((canvas == recipe.size).any())
-        assert (row in ready) == (unfinished and not redrawn) or not unfinished
-        if row in ready and unfinished:  # the next prediction is the one of the new canvas
-            assert torch.equal(commit.prediction.tokens[ready[row]], canvas)
+        if bool((canvas == recipe.size).any()) and not redrawn:  # the next prediction is the one of the new canvas
+            assert torch.equal(commit.upcoming.tokens[row], canvas)
+            assert torch.equal(commit.upcoming.log_probs[row], model(canvas[None]).log_probs[0])
         completes = len(members) == int((tokens[row] == recipe.size).sum())
-        assert commit.evaluated[row] == len(members) - completes
-        assert commit.called[row] == (len(members) - completes > 0)
+        assert commit.needed[row] == len(members) - completes
     assert meter.calls <= 1
-    assert meter.rows == int(commit.evaluated.sum())
+    assert meter.rows == sum(commit.needed)
+
+
+def drafted(prediction: Prediction, selection: Selection, streams: Streams, sampling: Sampling) -> Draft:
+    """A rule's choice with drawn symbols, as the loop makes it."""
+    rows, places = torch.nonzero(selection.chosen, as_tuple=True)
+    symbols = prediction.tokens.index_put((rows, places), draw_at(prediction.log_probs, (rows, places), streams, greedy=sampling.greedy))
+    members = torch.where(selection.chosen, selection.order, 99).argsort(1, stable=True)
+    order = torch.where(selection.chosen, selection.order, -1)
+    return Draft(prediction.tokens, order, members, symbols, selection.chosen.sum(1).tolist(), prediction.masked.sum(1).tolist())
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_small_pieces_change_nothing(greedy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prefixes may be evaluated a few at a time, whatever is accepted."""
+    model, tokens = Incoherent(6, 3, 0, 2.0), torch.where(torch.arange(6) < torch.arange(1, 7)[:, None], 3, 0)
+    sampling = Sampling(1, greedy=greedy, verify=True, accept=0.4)
+    whole = decode(model, tokens, TopK(5), sampling)
+    monkeypatch.setattr("pairmi.counting.NUMBERS", 1)
+    monkeypatch.setattr("pairmi.commit.PIECE", 1)
+    pieces = decode(model, tokens, TopK(5), sampling)
+    assert torch.equal(whole.tokens, pieces.tokens)
+    assert torch.equal(whole.passes, pieces.passes)
 
 
 @pytest.mark.parametrize("greedy", [False, True])
@@ -115,9 +128,9 @@ def test_greedy_verification_loses_no_pass(accept: float) -> None:
     model, unknown = Incoherent(6, 3, 0, 2.0), torch.full((20, 6), 3)
     tokens = unknown.clone()
     tokens[:, 0] = torch.arange(20) % 3
-    out = decode(model, tokens, TopK(6), Sampling(greedy=True, verify=True, accept=accept), keep_steps=True)
-    commits = torch.zeros(20, dtype=torch.long)
-    for step in out.steps:
+    sampling = Sampling(greedy=True, verify=True, accept=accept)
+    out, commits = decode(model, tokens, TopK(6), sampling), torch.zeros(20, dtype=torch.long)
+    for step in iter_decode(model, tokens, TopK(6), sampling):
         commits[step.rows] += 1
     assert (out.passes <= commits + 1).all()  # one for the first prediction, then one a round
     assert (out.passes <= 6).all()

@@ -7,10 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pairmi.draw import Streams, draw, gumbel, likeliest
+from pairmi.draw import Streams, draw_at, gumbel
 from worlds import generator, many
 
 MANY = torch.arange(2000)
+
+
+def everywhere(log_probs: torch.Tensor, streams: Streams, greedy: bool = False) -> torch.Tensor:
+    """A symbol for every position."""
+    rows, places = torch.nonzero(torch.ones(log_probs.shape[:2])).unbind(1)
+    return draw_at(log_probs, (rows, places), streams, greedy=greedy).view(log_probs.shape[:2])
+
+
 GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -37,7 +45,7 @@ def test_seed_index_turn_purpose_and_place_all_matter() -> None:
 
 def test_shapes() -> None:
     assert Streams(0, torch.arange(3)).uniform("accept").shape == (3,)
-    assert gumbel(Streams(0, torch.arange(3)), "x", 2, 5).shape == (3, 2, 5)
+    assert gumbel(Streams(0, torch.arange(3)).uniform("x", 2, 5)).shape == (3, 2, 5)
 
 
 @pytest.mark.parametrize("seed", [0, 1, -1, 12345, 2**64 - 3])
@@ -90,11 +98,11 @@ def test_extreme_words_stay_inside_the_open_interval() -> None:
     low, high = streams.uniform("draw", 1).flatten().tolist()
     assert 0 < low < 2**-52
     assert 1 - 2**-52 < high < 1
-    assert gumbel(streams, "draw", 1).isfinite().all()
+    assert gumbel(streams.uniform("draw", 1)).isfinite().all()
 
 
 def test_gumbel_noise_is_gumbel() -> None:
-    noise = gumbel(Streams(3, MANY), "draw", 20)
+    noise = gumbel(Streams(3, MANY).uniform("draw", 20))
     assert noise.dtype == torch.float64
     assert stats.kstest(noise.flatten(), "gumbel_r").pvalue > 1e-3
 
@@ -103,7 +111,7 @@ def test_gumbel_noise_is_gumbel() -> None:
 @given(st.integers(0, 2**32), st.integers(2, 6))
 def test_draws_follow_their_probabilities(seed: int, size: int) -> None:
     log_probs = torch.randn(3, size, generator=generator(seed), dtype=torch.float64).log_softmax(-1)
-    drawn = draw(log_probs.expand(4000, -1, -1), Streams(seed, torch.arange(4000)))
+    drawn = everywhere(log_probs.expand(4000, -1, -1), Streams(seed, torch.arange(4000)))
     for position in range(3):
         seen = torch.bincount(drawn[:, position], minlength=size)
         assert stats.chisquare(seen, 4000 * log_probs[position].exp()).pvalue > 1e-4
@@ -115,17 +123,43 @@ def test_draws_follow_their_probabilities(seed: int, size: int) -> None:
 def test_draws_do_not_depend_on_the_batch() -> None:
     log_probs = torch.randn(9, 4, 5, generator=generator(0)).log_softmax(-1)
     streams = Streams(1, torch.arange(9))
-    whole = draw(log_probs, streams)
+    whole = everywhere(log_probs, streams)
     keep = torch.tensor([8, 2, 5])
-    assert torch.equal(draw(log_probs[keep], streams.rows(keep)), whole[keep])
-    assert not torch.equal(draw(log_probs, streams, "other"), whole)
+    assert torch.equal(everywhere(log_probs[keep], streams.rows(keep)), whole[keep])
+    assert not torch.equal(everywhere(log_probs, streams.at(1)), whole)
+
+
+def test_symbols_are_those_of_gumbel_noise_over_all_positions() -> None:
+    """Only some positions are drawn, and they get what they would get if all were."""
+    log_probs, streams = torch.randn(9, 4, 5, generator=generator(0)).log_softmax(-1), Streams(1, torch.arange(9), 3)
+    noisy = log_probs.double() + gumbel(streams.uniform("draw", 4, 5))
+    rows, places = torch.tensor([8, 0, 3, 3]), torch.tensor([1, 3, 0, 2])
+    assert torch.equal(draw_at(log_probs, (rows, places), streams), noisy.argmax(-1)[rows, places])
+
+
+@pytest.mark.parametrize("size", [1024, 1500, 5000])
+def test_draws_from_large_alphabets_follow_their_probabilities(size: int) -> None:
+    log_probs = (3 * torch.randn(2, size, generator=generator(size))).log_softmax(-1)
+    drawn = everywhere(log_probs.expand(20000, -1, -1), Streams(4, torch.arange(20000)))
+    for position in range(2):
+        seen, expected = torch.bincount(drawn[:, position], minlength=size), 20000 * log_probs[position].double().exp()
+        likely = expected > 5
+        rest = torch.stack([seen[~likely].sum(), expected[~likely].sum()])
+        observed, wanted = torch.cat([seen[likely].double(), rest[:1]]), torch.cat([expected[likely], rest[1:]])
+        assert stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue > 1e-4
+
+
+def test_large_alphabets_never_give_what_is_impossible() -> None:
+    log_probs = torch.full((300, 1, 3000), -torch.inf)
+    log_probs[:, :, [0, 255, 256, 2999]] = torch.tensor([0.25]).log()
+    assert set(everywhere(log_probs, Streams(0, torch.arange(300))).flatten().tolist()) == {0, 255, 256, 2999}
 
 
 def test_impossible_symbols_are_never_drawn() -> None:
     log_probs = torch.tensor([0, 1e-30, 1, 0]).log().expand(5000, 6, 4)
-    assert (draw(log_probs, Streams(0, torch.arange(5000))) == 2).all()
+    assert (everywhere(log_probs, Streams(0, torch.arange(5000))) == 2).all()
 
 
 def test_likeliest_is_the_first_of_equals() -> None:
     log_probs = torch.tensor([[[0.2, 0.4, 0.4], [0.5, 0.3, 0.2], [0, 0, 1]]]).log()
-    assert likeliest(log_probs).tolist() == [[1, 0, 2]]
+    assert everywhere(log_probs, Streams(0, torch.arange(1)), greedy=True).tolist() == [[1, 0, 2]]

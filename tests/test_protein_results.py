@@ -9,8 +9,8 @@ import torch
 
 from heads import save_head
 from pairmi.cli import main
+from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.spec import load
 from pairmi.tasks.protein.residues import RESIDUES
 from proteins import family_members, opinionated_weights, write_fasta
 from structures import helix, write_structure

@@ -5,19 +5,22 @@ import pytest
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
-from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.decoding import Sampling, decode
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
+from pairmi.loading import identify, load
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.top_k import TopK
-from pairmi.spec import ESTIMATES, Model, estimate, identify, load, load_own, parameters, parse, rule
+from pairmi.spec import ESTIMATES, estimate, parameters, parse, rule
+from pairmi.tasks.sudoku.task import Sudoku
 from pairmi.tasks.tables import WORLDS
-from pairmi.types import Backbone, Objecting, PairmiError, Vocab
+from pairmi.types import Backbone, PairmiError, Vocab
 from worlds import Incoherent
 
 MODEL = load("sudoku4")
@@ -74,6 +77,7 @@ def test_parameters_are_those_of_the_rule_with_its_defaults(name: str) -> None:
         ("eb:budget=much", "rule 'eb:budget=much': budget must be a number, got 'much'"),
         ("top-k:k=2.5", "rule 'top-k:k=2.5': k must be a whole number, got '2.5'"),
         ("mi-bound:floor=low", "floor must be a number, got 'low'"),
+        ("mi-bound:mi=random,floor=0.5", "mi=random: takes no floor; these are for mi=probe"),
         ("eb:budget=1,budget=2", "rule 'eb:budget=1,budget=2': budget is given twice"),
         ("eb:budget", "rule 'eb:budget': expected key=value after the colon, got 'budget'"),
         ("eb:budget=", "expected key=value after the colon, got 'budget='"),
@@ -111,21 +115,20 @@ def test_parse_splits() -> None:
 def test_every_world_loads_as_a_backbone(name: str) -> None:
     model = load(name)
     assert isinstance(model, Backbone)
-    assert isinstance(model, Objecting)
     assert model.name == name
     assert not model(torch.full((1, model.length), model.vocab.size)).log_probs.requires_grad
 
 
 def test_positions_of_a_board_have_names() -> None:
-    assert MODEL.place(6) == "r2c3"
-    assert load("markov").place(6) == "6"
+    assert MODEL.task.position(6) == "r2c3"
+    assert load("markov").task.position(6) == "7"  # people count from 1
 
 
-def test_an_objection_comes_from_the_conflict_or_from_the_backbone() -> None:
+def test_a_task_says_what_contradicts_itself() -> None:
     taken = torch.tensor([0, 0] + [4] * 14)
-    assert MODEL.validate(taken) == "no sequence of this world fits the given positions"
-    assert Model(MODEL.backbone, conflict=lambda canvas: "no").validate(taken) == "no"
-    assert Model(Incoherent(3, 2, 0, 1.0)).validate(torch.zeros(3).long()) is None
+    assert MODEL.task.conflict(taken) == "no sequence of this world fits the given positions"
+    assert Sudoku(2).conflict(taken) == "1 stands twice in row 1, at r1c1 and r1c2"
+    assert Model(Incoherent(3, 2, 0, 1.0)).task.conflict(torch.zeros(3).long()) is None
 
 
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
@@ -148,17 +151,17 @@ def test_a_weights_file_loads_without_gradients(tmp_path: Path, about: dict[str,
     assert model.graph is None
 
 
-def test_a_model_of_81_digits_knows_the_board(tmp_path: Path) -> None:
+def test_weights_say_what_their_task_is(tmp_path: Path) -> None:
     shape = TransformerConfig(width=8, depth=1, heads=1)
-    save_tensors(tmp_path / "s.safetensors", Transformer(shape).state_dict(), {"shape": vars(shape)})
+    save_tensors(tmp_path / "s.safetensors", Transformer(shape).state_dict(), {"shape": vars(shape), "corpus": {"name": "sudoku"}})
     model = load(str(tmp_path / "s.safetensors"))
     assert model.graph.sum() == 81 * 20
-    assert model.validate(torch.tensor([0, 0] + [9] * 79)) == "1 stands twice in row 1, at r1c1 and r1c2"
-    assert model.place(80) == "r9c9"
+    assert model.task.conflict(torch.tensor([0, 0] + [9] * 79)) == "1 stands twice in row 1, at r1c1 and r1c2"
+    assert model.task.position(80) == "r9c9"
 
 
 def test_weights_that_are_no_transformer_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PairmiError, match=r"m.safetensors holds no network \(no 'shape' in its description\)$"):
-        load_own(written(tmp_path, {"steps": 3}), Settings())
+        load(str(written(tmp_path, {"steps": 3})))
     with pytest.raises(PairmiError, match=r"m.safetensors do not fit its own description; fetch or train it again$"):
-        load_own(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8)), Settings())
+        load(str(written(tmp_path, {"shape": vars(SHAPE)}, position=torch.zeros(5, 8))))

@@ -13,10 +13,12 @@ from pairmi import api
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.cli import main
 from pairmi.draw import Streams
+from pairmi.loading import EMBEDDED, HEADED, identify, load, with_head
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
-from pairmi.spec import EMBEDDED, HEADED, Model, identify, load, rule, with_head
+from pairmi.model import Model
+from pairmi.spec import rule
 from pairmi.types import PairmiError
 
 MODEL = tiny()

@@ -6,9 +6,12 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from pairmi import decoding
 from pairmi.backbones.tabular import Tabular
+from pairmi.commit import Sampling
+from pairmi.model import Task
 from pairmi.tasks.tables import LETTERS, World, random_table
-from pairmi.types import Backbone, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Prediction, Selector, Tokens, Vocab
 
 
 def many(examples: int) -> settings:
@@ -27,6 +30,42 @@ def tabular(world: World) -> Tabular:
 def unknown(backbone: Backbone, rows: int = 1) -> Tokens:
     """Canvases of which nothing is given."""
     return torch.full((rows, backbone.length), backbone.vocab.size)
+
+
+@dataclass(frozen=True)
+class Linked(Task):
+    """A task with a given structure."""
+
+    links: torch.Tensor
+    name: str = "linked"
+
+    def graph(self, length: int) -> torch.Tensor:
+        return self.links
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The results of canvases of one length side by side."""
+
+    tokens: Tokens
+    passes: torch.Tensor
+    rows: torch.Tensor
+    probe_rows: torch.Tensor
+
+
+def decode(
+    backbone: Backbone,
+    tokens: Tokens,
+    selector: Selector,
+    sampling: Sampling,
+    index: torch.Tensor | None = None,
+    batch_size: int = 256,
+) -> Decoded:
+    """Canvases of one length, and what came of them as tensors."""
+    numbers = None if index is None else index.tolist()
+    results = decoding.decode(backbone, tokens, selector, sampling, numbers, batch_size)
+    costs = (torch.tensor([getattr(one, name) for one in results]) for name in ("passes", "rows", "probe_rows"))
+    return Decoded(torch.stack([one.tokens for one in results]), *costs)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ import argparse
 from pages.protein import Record, table_section
 
 from pairmi.bench import head, report
+from pairmi.loading import identify
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify
 
 
 def head_section(found: Record) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pairmi.bench import contacts, head, protein, report
+from pairmi.loading import identify
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify
 
 PAPER = dict(zip(protein.TABLE_2, ((74.8, 0.093), (19.1, 0.185), (9.8, 0.196), (6.2, 0.218), (15.3, 0.136), (10.0, 0.174)), strict=True))
 DIFFERENCES = ("rule", "against", "passes", "its passes", "more")

@@ -11,8 +11,10 @@ from pairmi.bench.boards import make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.stats import Interval
 from pairmi.bench.sudoku import histogram
+from pairmi.loading import identify
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify, looks_at_pairs
+from pairmi.spec import looks_at_pairs
 
 PAPER = dict(zip(TABLE_1, ((53.9, 61.6), (14.9, 52.4), (9.0, 36.8), (15.3, 61.0), (9.9, 51.2), (15.2, 63.6), (9.7, 56.2)), strict=True))
 Record = dict[str, Any]

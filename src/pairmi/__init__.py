@@ -5,13 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
-    from pairmi.spec import load
+    from pairmi.loading import load
+    from pairmi.model import Model
     from pairmi.types import PairmiError
 
 __version__ = "0.1.0"
-__all__ = ["PairmiError", "decode", "load", "mutual_information"]
-
-_HOMES = {"decode": "pairmi.api", "load": "pairmi.spec", "mutual_information": "pairmi.api", "PairmiError": "pairmi.types"}
+_HOMES = {
+    "Model": "pairmi.model",
+    "PairmiError": "pairmi.types",
+    "decode": "pairmi.api",
+    "load": "pairmi.loading",
+    "mutual_information": "pairmi.api",
+}
+__all__ = ["Model", "PairmiError", "decode", "load", "mutual_information"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,3 +25,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'pairmi' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,22 +1,27 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi import decoding
+from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
-from pairmi.info import entropy
+from pairmi.info import entropy_of
+from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
-from pairmi.spec import Model, rule, with_head
-from pairmi.types import Backbone, Decoded, Limited, Objecting, PairmiError, Prediction, Reason, Selector, Step, Tokens
+from pairmi.model import Model, device_of, innermost
+from pairmi.spec import rule as parse_rule
+from pairmi.types import Backbone, PairmiError, Pass, Prediction, Reason, Selector, Step, Tokens
 
-Canvas = str | Int[Tensor, " L"]
+Canvas = str | Int[Tensor, " L"] | Sequence[int] | np.ndarray
+PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 
 @dataclass(frozen=True)
@@ -30,72 +35,90 @@ class MI:
     asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
     inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
+    note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
+
+    def __repr__(self) -> str:
+        unknown, top = int((self.entropies > 0).sum()), self.strongest(1)
+        said = f"strongest {top[0][0]}-{top[0][1]} with {top[0][2]:.3g} nats" if top else "nothing depends on anything"
+        return f"MI({len(self.matrix)} positions, {unknown} uncertain; {said}; {self.rows} rows)"
 
     def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
-        """The pairs that depend on each other most: (i, j, nats), i < j."""
+        """The pairs that depend on each other most: (i, j, nats), i < j, positions from 0."""
+        if count < 0:
+            raise PairmiError(f"strongest: count must be >= 0, got {count}")
         upper = torch.triu(self.matrix, 1).flatten()
         top = upper.topk(min(count, int((upper > 0).sum())))
         length = len(self.matrix)
         return [(place // length, place % length, value) for place, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
 
 
-@dataclass(frozen=True)
-class Filled:
-    """One decoded canvas."""
-
-    text: str
-    tokens: Int[Tensor, " L"]
-    passes: int  # backbone calls that this canvas took part in, without the probes
-    rows: int  # sequences evaluated for it, without the probes
-    steps: tuple["Pass", ...]  # empty unless asked for
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What happened to one canvas in one pass."""
-
-    filled: dict[int, str]  # position -> symbol
-    waiting: dict[int, str]  # position -> why it was not filled
-    text: str  # afterwards
-
-
-def tokenise(model: Backbone, canvas: Canvas, name: str = "canvas") -> Int[Tensor, " L"]:
-    """One canvas as tokens, checked: right length, known symbols, something to fill, no contradiction."""
-    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else canvas
-    if tokens.ndim != 1 or tokens.is_floating_point():
-        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
+def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
+    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill, no contradiction."""
+    size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
+    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
     if not len(tokens):
         raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
     if model.length is not None and len(tokens) != model.length:
         raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
-    if isinstance(model, Limited) and model.longest is not None and len(tokens) > model.longest:
-        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {model.longest}; cut the sequence")
-    if int(tokens.min()) < 0 or int(tokens.max()) > model.vocab.size:
-        raise PairmiError(
-            f"{name}: token ids must be 0..{model.vocab.size} ({model.vocab.size} = unknown), got {int(tokens.min())}..{int(tokens.max())}"
-        )
-    if not bool((tokens == model.vocab.size).any()):
-        raise PairmiError(f"{name}: every position is given, nothing is unknown; mark unknown positions with '{model.vocab.blanks[0]}'")
-    complaint = model.validate(tokens) if isinstance(model, Objecting) else None
+    if longest is not None and len(tokens) > longest:
+        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {longest}; cut the sequence")
+    if int(tokens.min()) < 0 or int(tokens.max()) > size:
+        raise PairmiError(f"{name}: token ids must be 0..{size} ({size} = unknown), got {int(tokens.min())}..{int(tokens.max())}")
+    if not bool((tokens == size).any()):
+        raise PairmiError(f"{name}: every position is given, nothing is unknown; {_remedy(model, tokens)}")
+    complaint = model.task.conflict(tokens) if isinstance(model, Model) else None
     if complaint is not None:
         raise PairmiError(f"{name}: contradiction: {complaint}")
+    return tokens
+
+
+def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
+    """Token ids in whatever form they came."""
+    if isinstance(canvas, Tensor):
+        tokens = canvas.detach().cpu()
+    elif isinstance(canvas, np.ndarray) or (isinstance(canvas, list | tuple | range) and all(isinstance(x, int) for x in canvas)):
+        tokens = torch.as_tensor(np.asarray(canvas, dtype=None if len(canvas) else np.int64))
+    else:
+        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {type(canvas).__name__}")
+    if tokens.ndim != 1 or tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
+        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
     return tokens.long()
 
 
-def _many(model: Backbone, canvas: str | list[Canvas] | Tensor) -> tuple[list[Int[Tensor, " L"]], bool]:
+def _remedy(model: Backbone, tokens: Tensor) -> str:
+    """How to mark unknown positions; and whether these look like ids of the model's own tokenizer, which mean other symbols here."""
+    from pairmi.backbones.masked_lm import MaskedLM
+
+    inner = innermost(model)
+    if isinstance(inner, MaskedLM) and bool((tokens == inner.translation.mask).any()):
+        return (
+            f"ids of the model's own tokenizer (its mask is {inner.translation.mask}) are not pairmi's (the mask is {model.vocab.size}); "
+            "translate them: model.backbone.translation.ours(ids)"
+        )
+    return f"mark unknown positions with '{model.vocab.blanks[0]}', or with token id {model.vocab.size}"
+
+
+def _checked_model(model: Any) -> Backbone:
+    """Whatever can be asked for predictions."""
+    if isinstance(model, str):
+        raise PairmiError(f"model: expected a loaded model, got the name {model!r}; load it first: pairmi.load({model!r})")
+    if not isinstance(model, Backbone):
+        raise PairmiError(f"model: expected a backbone (vocab, length, __call__(tokens) -> Prediction), got {type(model).__name__}")
+    return model
+
+
+def _many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
     """A list of checked canvases, and whether it was just one."""
-    canvases: list[Canvas] = [canvas] if isinstance(canvas, str) or (isinstance(canvas, Tensor) and canvas.ndim == 1) else list(canvas)
-    single = not isinstance(canvas, list) and len(canvases) == 1 and canvases[0] is canvas
+    flat = isinstance(canvas, Tensor | np.ndarray) and canvas.ndim == 1
+    ids = isinstance(canvas, list | tuple) and len(canvas) > 0 and all(isinstance(x, int) for x in canvas)
+    single = isinstance(canvas, str) or flat or ids
+    if not single and not isinstance(canvas, list | tuple | Tensor | np.ndarray):
+        raise PairmiError(f"canvases: expected a string, token ids or a list of these, got {type(canvas).__name__}")
+    canvases = [canvas] if single else list(canvas) if getattr(canvas, "ndim", 2) == 2 else []
     if not canvases:
         raise PairmiError("canvases: expected at least one, got none")
     names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
     return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
-
-
-def _buckets(canvases: Sequence[Tensor]) -> list[Int[Tensor, " N"]]:
-    """The places of the canvases of each length."""
-    lengths = torch.tensor([len(canvas) for canvas in canvases])
-    return [torch.nonzero(lengths == length)[:, 0] for length in lengths.unique()]
 
 
 @overload
@@ -104,7 +127,7 @@ def mutual_information(
 ) -> MI: ...
 @overload
 def mutual_information(
-    model: Backbone, canvas: list[Canvas], *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
+    model: Backbone, canvas: list[Any], *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
 ) -> list[MI]: ...
 @overload
 def mutual_information(
@@ -112,7 +135,7 @@ def mutual_information(
 ) -> MI | list[MI]: ...
 def mutual_information(
     model: Backbone,
-    canvas: str | list[Canvas] | Tensor,
+    canvas: Canvas | list[Any],
     *,
     form: Form = "joint",
     floor: float = 0.01,
@@ -124,15 +147,15 @@ def mutual_information(
     `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
     (the name of an embedded model, or a file) it is estimated from one pass instead.
     """
+    model = _checked_model(model)
     canvases, single = _many(model, canvas)
     guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
     probe, results = Probe(form, floor, batch_size), dict[int, MI]()
-    for bucket in _buckets(canvases):
-        together = max(1, min(batch_size, 4_000_000 // len(canvases[int(bucket[0])]) ** 2))  # bounds the memory of the pair matrices
-        for part in bucket.split(together):
-            tokens = torch.stack([canvases[n] for n in part.tolist()])
-            found = _probed(model, tokens, probe) if guided is None else estimated(guided, tokens)
-            results |= dict(zip(part.tolist(), found, strict=True))
+    most = max(1, min(batch_size, PAIRS // max(len(one) for one in canvases) ** 2))
+    for batch in decoding.batches(canvases, most):
+        tokens = torch.stack([canvases[n] for n in batch]).to(device_of(model))
+        found = _probed(model, tokens, probe) if guided is None else estimated(guided, tokens)
+        results |= dict(zip(batch, found, strict=True))
     ordered = [results[n] for n in range(len(canvases))]
     return ordered[0] if single else ordered
 
@@ -141,9 +164,11 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
     """What the model's head says of each row of a batch, from the prediction that one already has or from a pass."""
     if model.head is None:
         raise PairmiError(f"model {model.name!r} has no head; load(..., head=FILE), or probe it")
-    prediction = prediction or model(tokens)
-    matrices = model.head(prediction, model, Streams(0, torch.arange(len(tokens))))
-    entropies = torch.where(prediction.masked, entropy(prediction.log_probs), 0)
+    meter, tokens = Counting(model), tokens.to(device_of(model))
+    prediction = prediction or meter(tokens)
+    matrices = model.head(prediction, meter, Streams(0, torch.arange(len(tokens), device=tokens.device))).cpu()
+    entropies = torch.where(prediction.masked, entropy_of(prediction), 0).cpu()
+    meter.complain()
     none = torch.full_like(matrices, torch.inf)
     return [MI(matrices[n], none[n], entropies[n], None, None, None, 1) for n in range(len(tokens))]
 
@@ -153,72 +178,19 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     meter = Counting(model, probe.batch_rows)
     prediction = meter(tokens)
     probed = probe.measure(prediction, meter)
+    meter.complain()
     unknown = prediction.masked.sum(1)
     pairs = (unknown * (unknown - 1)).clamp_min(1)
     asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
     inconsistency = probed.inconsistency.sum((1, 2)) / pairs
-    return [
-        MI(
-            probed.matrix[n].clamp_min(0),
-            probed.bound[n],
-            probed.entropies[n],
-            probed.conditional_entropies[n],
-            float(asymmetry[n]),
-            float(inconsistency[n]),
-            int(probed.rows[n]) + 1,
-        )
-        for n in range(len(tokens))
-    ]
+    parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
+    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist())
+    return [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
 
 
-@overload
 def decode(
     model: Backbone,
-    canvas: str,
-    rule: str | Selector = ...,
-    *,
-    verify: bool = ...,
-    seed: int = ...,
-    temperature: float = ...,
-    greedy: bool = ...,
-    accept: float = ...,
-    batch_size: int = ...,
-    steps: bool = ...,
-    index: list[int] | None = ...,
-) -> Filled: ...
-@overload
-def decode(
-    model: Backbone,
-    canvas: list[Canvas],
-    rule: str | Selector = ...,
-    *,
-    verify: bool = ...,
-    seed: int = ...,
-    temperature: float = ...,
-    greedy: bool = ...,
-    accept: float = ...,
-    batch_size: int = ...,
-    steps: bool = ...,
-    index: list[int] | None = ...,
-) -> list[Filled]: ...
-@overload
-def decode(
-    model: Backbone,
-    canvas: Tensor,
-    rule: str | Selector = ...,
-    *,
-    verify: bool = ...,
-    seed: int = ...,
-    temperature: float = ...,
-    greedy: bool = ...,
-    accept: float = ...,
-    batch_size: int = ...,
-    steps: bool = ...,
-    index: list[int] | None = ...,
-) -> Filled | list[Filled]: ...
-def decode(
-    model: Backbone,
-    canvas: str | list[Canvas] | Tensor,
+    canvas: Any,
     rule: str | Selector = "mi-guided",
     *,
     verify: bool = False,
@@ -227,62 +199,57 @@ def decode(
     greedy: bool = False,
     accept: float = 0.999,
     batch_size: int = 256,
-    steps: bool = True,
+    steps: bool = False,
     index: list[int] | None = None,
-) -> Filled | list[Filled]:
-    """Fill the unknown positions of one canvas, or of a list of canvases of any lengths, by a rule.
+) -> Any:
+    """Fill the unknown positions of one canvas (gives a `Result`), or of a list of any lengths (a list), by a rule.
 
-    `verify` takes the rule's choice as a draft and commits what one-by-one decoding would have drawn. `greedy` takes the likeliest
-    symbols. Each canvas draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
-    canvases, nor on `batch_size`. `steps` keeps what happened in each pass.
+    `verify` takes the rule's choice as a draft and commits what follows the distribution of sequential decoding in the rule's order.
+    `greedy` takes the likeliest symbols. `temperature` is for the draws alone: a rule judges by the model's own probabilities. Each canvas
+    draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
+    canvases, nor on `batch_size`. `steps` explains every pass: what was filled, and why the others waited.
     """
-    if batch_size < 1:
-        raise PairmiError(f"decode: batch_size must be >= 1, got {batch_size}")
+    model = _checked_model(model)
     canvases, single = _many(model, canvas)
-    selector = resolve(rule, model)
-    sampling = decoding.Sampling(seed, temperature, greedy, verify, accept)
-    numbers = torch.arange(len(canvases)) if index is None else torch.tensor(index)
-    results: dict[int, Filled] = {}
-    for bucket in _buckets(canvases):
-        tokens = torch.stack([canvases[n] for n in bucket.tolist()])
-        for part in torch.arange(len(bucket)).split(batch_size):
-            out = decoding.decode(model, tokens[part], selector, sampling, numbers[bucket[part]], batch_size, keep_steps=steps)
-            results |= {int(bucket[part[row]]): _filled(model, out, row) for row in range(len(part))}
-    ordered = [results[n] for n in range(len(canvases))]
-    return ordered[0] if single else ordered
+    if index is not None and len(index) != len(canvases):
+        raise PairmiError(f"decode: index must number every canvas, got {len(index)} numbers for {len(canvases)}")
+    sampling = Sampling(seed, temperature, greedy, verify, accept)
+    explain = (lambda step, place: in_words(model, step, place)) if steps else None
+    results = decoding.decode(model, canvases, resolve(rule, model), sampling, index, batch_size, explain)
+    return results[0] if single else results
 
 
-def resolve(spec: str | Selector, model: Backbone) -> Selector:
+def resolve(spec: Any, model: Backbone) -> Selector:
     """A rule, from its specification if it is one."""
-    if not isinstance(spec, str):
-        return spec
-    return rule(spec, model if isinstance(model, Model) else Model(model))
-
-
-def _filled(model: Backbone, out: Decoded, row: int) -> Filled:
-    """One row of a decoded batch."""
-    passes = tuple(in_words(model, step, int(place)) for step in out.steps for place in torch.nonzero(step.rows == row)[:, 0])
-    return Filled(model.vocab.decode(out.tokens[row]), out.tokens[row], int(out.passes[row]), int(out.rows[row]), passes)
+    if isinstance(spec, str):
+        return parse_rule(spec, model if isinstance(model, Model) else Model(model))
+    if not isinstance(spec, Selector):
+        raise PairmiError(f"rule: expected a specification such as 'mi-guided:budget=0.1' or a selector, got {type(spec).__name__}")
+    return spec
 
 
 def in_words(model: Backbone, step: Step, place: int) -> Pass:
     """One row of a step, in words."""
-    after = step.tokens[place]
-    filled = {i: model.vocab.symbols[int(after[i])] for i in torch.nonzero(step.committed[place])[:, 0].tolist()}
+    after, committed = step.tokens[place].cpu(), step.committed[place].cpu()
+    filled = {i: model.vocab.symbols[int(after[i])] for i in torch.nonzero(committed)[:, 0].tolist()}
     still_open = torch.nonzero(after == model.vocab.size)[:, 0].tolist()
-    name = model.place if isinstance(model, Model) else str
-    return Pass(filled, {i: why(step, place, i, name) for i in still_open}, model.vocab.decode(after))
+    return Pass(filled, dict(_reasons(model, step, place, still_open)), model.vocab.decode(after))
 
 
-def why(step: Step, row: int, position: int, name: Callable[[int], str] = str) -> str:
-    """Why a position was not filled in this pass; `name` says what people call a position."""
-    waiting = step.selection.waiting
-    amount, blocker = float(waiting.amount[row, position]), int(waiting.blocker[row, position])
-    return {
-        Reason.GIVEN: "it is given",
-        Reason.FILLED: "its draft was not accepted",
-        Reason.OUTRANKED: "enough others came first",
-        Reason.UNCERTAIN: f"too uncertain ({amount:.2f})",
-        Reason.DEPENDENT: f"depends on {name(blocker)} by {amount:.2f} nats",
-        Reason.BUDGET: f"the budget is used up (it needs {amount:.2f} nats)",
-    }[Reason(int(waiting.reason[row, position]))]
+def _reasons(model: Backbone, step: Step, row: int, positions: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Why these positions were not filled in this pass."""
+    name: Callable[[int], str] = model.task.position if isinstance(model, Model) else str
+    reasons, blockers, amounts = (x[row].tolist() for x in (step.waiting.reason, step.waiting.blocker, step.waiting.amount))
+    for position in positions:
+        amount, blocker = amounts[position], blockers[position]
+        yield (
+            position,
+            {
+                Reason.GIVEN: "it is given",
+                Reason.FILLED: "its draft was not accepted",
+                Reason.OUTRANKED: "enough others came first",
+                Reason.UNCERTAIN: f"too uncertain ({amount:.3g})",
+                Reason.DEPENDENT: f"depends on {name(blocker)} by {amount:.3g} nats",
+                Reason.BUDGET: f"the budget is used up (it needs {amount:.3g} nats)",
+            }[Reason(reasons[position])],
+        )

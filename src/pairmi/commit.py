@@ -1,31 +1,58 @@
 """Two ways to commit a selection: write the drawn symbols, or take them as a draft and verify it (speculative sampling)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pairmi.draw import Streams, draw
-from pairmi.types import Backbone, PerRow, Positions, Prediction, Selection, Tokens
+from pairmi.counting import Counting
+from pairmi.draw import Streams, draw, tempered
+from pairmi.info import PIECE, mass_and_entropy
+from pairmi.types import PairmiError, PerRow, Positions, Prediction, Ranks, Tokens
 
 
 @dataclass(frozen=True)
-class Commit:
-    """What one pass wrote: the new tokens, where, and the next prediction of the rows that already have it."""
+class Draft:
+    """A rule's choice with a symbol for each chosen position; the sizes are known on the host, all else lives with the model."""
+
+    tokens: Tokens  # before
+    order: Ranks  # -1 = not chosen
+    members: Ranks  # the chosen positions of each row in their order, then all others
+    symbols: Tokens  # the drawn symbols where chosen, else what was there
+    sizes: Sequence[int]  # how many are chosen in each row
+    left: Sequence[int]  # how many are unknown
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How symbols are drawn and committed."""
+
+    seed: int = 0
+    temperature: float = 1.0
+    greedy: bool = False
+    verify: bool = False
+    accept: float = 0.999  # greedy verification: how sure the conditional must be of a draft
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.accept <= 1:
+            raise PairmiError(f"accept={self.accept}: must be a probability between 0 and 1")
+        if not 0 < self.temperature < float("inf"):
+            raise PairmiError(f"temperature={self.temperature}: must be a number above 0; for the likeliest symbol use greedy")
+        if not 0 <= self.seed < 2**63:
+            raise PairmiError(f"seed={self.seed}: must be a whole number from 0 to 2^63 - 1")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What verification leaves of a draft: the accepted prefix, perhaps one redrawn symbol, and the next prediction where it is known."""
 
     tokens: Tokens
     committed: Positions
-    ready: Int[Tensor, " R"]  # rows whose next prediction is known
-    prediction: Prediction | None  # of these rows
-    called: PerRow  # 1 where the row took part in a call
-    evaluated: PerRow  # sequences evaluated for each row
-
-
-def plain(tokens: Tokens, selection: Selection, symbols: Tokens) -> Commit:
-    """Write the drawn symbols wherever the rule chose."""
-    nothing = torch.zeros_like(tokens[:, 0])
-    return Commit(torch.where(selection.chosen, symbols, tokens), selection.chosen, nothing[:0], None, nothing, nothing)
+    accepted: PerRow  # members of the draft that were right
+    upcoming: Prediction | None  # of the rows that were evaluated as they now are; garbage in the others
+    needed: Sequence[int]  # rows evaluated for each canvas
 
 
 def acceptance(conditional: Float[Tensor, "*N V"], marginal: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
@@ -46,49 +73,85 @@ def residual(conditional: Float[Tensor, "*N V"], marginal: Float[Tensor, "*N V"]
 
 def certain(conditional: Float[Tensor, "*N V"], draft: Int[Tensor, "*N"], accept: float) -> Bool[Tensor, "*N"]:
     """The greedy test: the draft is the conditional's likeliest symbol and has at least this probability."""
-    sure = conditional.double().gather(-1, draft[..., None])[..., 0].exp() >= accept
+    sure = conditional.gather(-1, draft[..., None])[..., 0].double().exp() >= accept
     return sure & (conditional.argmax(-1) == draft)
 
 
-def verified(meter: Backbone, prediction: Prediction, selection: Selection, draft: Tokens, rng: Streams, sure: float | None) -> Commit:
-    """Check the draft against the conditionals, all prefixes in one call; commit what one-by-one decoding would have drawn.
+def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams, sampling: Sampling) -> Verified:
+    """Check the draft against the conditionals, all prefixes in one call; commit what follows the distribution of sequential decoding.
 
     Row n of a canvas holds its first n chosen symbols, and so predicts the next. The first symbol is always right.
-    `sure` = None samples: the first rejected symbol is redrawn from the residual, and every symbol is distributed as a draw
-    from its conditional. Otherwise greedy: accept while the draft is the likeliest symbol with at least this probability, leave
-    the rest open. A prefix that fills its canvas up needs no row.
+    Sampling: the first rejected symbol is redrawn from the residual, and every symbol is distributed as a draw from its conditional.
+    Greedy: accept while the draft is the likeliest symbol with at least `accept`, leave the rest open. A prefix that fills its canvas up
+    needs no row. Of the prefixes' predictions one a canvas is kept, and a distribution a prefix is looked at: memory does not
+    grow with the draft.
     """
-    tokens, chosen, order, mask = prediction.tokens, selection.chosen, selection.order, meter.vocab.size
-    size = chosen.sum(1)
-    completes = size == prediction.masked.sum(1)
-    needed = size - completes.long()  # prefixes 1..needed
-    owner = torch.repeat_interleave(torch.arange(len(size), device=size.device), needed)
-    prefix = torch.arange(len(owner), device=size.device) - (needed.cumsum(0) - needed)[owner] + 1
-    taken = torch.where(chosen, order, mask + tokens.shape[1])  # never below a prefix where not chosen
-    filled = torch.where(taken[owner] < prefix[:, None], draft[owner], tokens[owner])
-    ahead = meter(filled) if len(owner) else None
+    device, greedy, length = draft.tokens.device, sampling.greedy, draft.tokens.shape[1]
+    needed = [size - (size == left) for size, left in zip(draft.sizes, draft.left, strict=True)]  # prefixes 1..needed
+    owners = [row for row, count in enumerate(needed) for _ in range(count)]
+    prefixes = [prefix for count in needed for prefix in range(1, count + 1)]
+    owner, prefix = (torch.tensor(values, dtype=torch.long, device=device) for values in (owners, prefixes))
+    sizes = torch.tensor(draft.sizes, device=device)
+    accepted, correction, upcoming = sizes.clone(), draft.symbols.clone(), None
+    if owners:
+        upcoming = _room(prediction)
+        filled = _prefixed(draft, owner, prefix)
+        for where, ahead in meter.pieces(filled, least=len(sizes)):
+            some, upto = owner[where], prefix[where]
+            tests = [n for n, (row, count) in enumerate(zip(owners[where], prefixes[where], strict=True)) if count < draft.sizes[row]]
+            if tests:
+                mine = torch.tensor(tests, device=device)
+                who, at = some[mine], upto[mine]
+                member = draft.members[who, at]
+                conditional, marginal = ahead.log_probs[mine, member], prediction.log_probs[who, member]
+                meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
+                good, redrawn = _judged(conditional, marginal, draft.symbols[who, member], (who, member), rng, sampling)
+                accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
+                correction[who, member] = torch.where(at == accepted[who], redrawn, correction[who, member])
+            right = (upto == accepted[some]) & (greedy | (accepted[some] == sizes[some]))
+            _keep(upcoming, ahead, some, right, sorted(set(owners[where])))
+    stale = (accepted < sizes) & (not greedy)  # a redrawn symbol makes the context new
+    committed = (draft.order >= 0) & (draft.order < (accepted + stale)[:, None])
+    return Verified(torch.where(committed, correction, draft.tokens), committed, accepted, upcoming, needed)
 
-    accepted, correction = size.clone(), draft.clone()
-    if ahead is not None:
-        tests = torch.nonzero(prefix < size[owner])[:, 0]  # rows that have a next member to judge
-        who = owner[tests]
-        member = (taken[who] == prefix[tests][:, None]).long().argmax(1)
-        conditional, marginal, symbol = ahead.log_probs[tests, member], prediction.log_probs[who, member], draft[who, member]
-        if sure is not None:
-            good = certain(conditional, symbol, sure)
-        else:
-            chance = acceptance(conditional, marginal).gather(1, symbol[:, None])[:, 0]
-            good = rng.uniform("accept", tokens.shape[1])[who, member] < chance
-            redrawn = draw(residual(conditional, marginal).log()[:, None], rng.rows(who), "residual")[:, 0]
-        failed = torch.where(good, tokens.shape[1], prefix[tests])
-        accepted = size.scatter_reduce(0, who, failed, "amin")
-        if sure is None:
-            stop = prefix[tests] == accepted[who]
-            correction[who[stop], member[stop]] = redrawn[stop]
 
-    rejected = accepted < size
-    stale = rejected & (sure is None)  # a redrawn symbol makes the context new
-    committed = taken < (accepted + stale)[:, None]
-    after = torch.where(committed, correction, tokens)
-    ready = torch.nonzero((prefix == accepted[owner]) & ~stale[owner])[:, 0]
-    return Commit(after, committed, owner[ready], None if ahead is None else ahead.rows(ready), (needed > 0).long(), needed)
+def _prefixed(draft: Draft, owner: Int[Tensor, " N"], prefix: Int[Tensor, " N"]) -> Int[Tensor, "N L"]:
+    """The canvases with the first few members of their drafts filled in."""
+    order = draft.order[owner]
+    return torch.where((order >= 0) & (order < prefix[:, None]), draft.symbols[owner], draft.tokens[owner])
+
+
+def _judged(
+    conditional: Float[Tensor, "T V"],
+    marginal: Float[Tensor, "T V"],
+    symbol: Int[Tensor, " T"],
+    where: tuple[Int[Tensor, " T"], Int[Tensor, " T"]],
+    rng: Streams,
+    sampling: Sampling,
+) -> tuple[Bool[Tensor, " T"], Int[Tensor, " T"]]:
+    """Whether each symbol is accepted, and what stands in its place if it is the first that is not."""
+    if sampling.greedy:
+        return certain(conditional, symbol, sampling.accept), symbol
+    conditional, marginal = (tempered(x, sampling.temperature) for x in (conditional, marginal))
+    chance = acceptance(*(x.gather(1, symbol[:, None])[:, 0] for x in (conditional, marginal)))
+    good = rng.uniform_at("accept", *where) < chance
+    return good, draw(residual(conditional, marginal).log(), rng, where[0], torch.zeros_like(symbol), "residual")
+
+
+def _room(prediction: Prediction) -> Prediction:
+    """Room for a prediction of the same canvases, without their entropies."""
+    attention = None if prediction.attention is None else torch.empty_like(prediction.attention)
+    tokens, log_probs, hidden = (torch.empty_like(x) for x in (prediction.tokens, prediction.log_probs, prediction.hidden))
+    return Prediction(tokens, log_probs, hidden, attention)
+
+
+def _keep(upcoming: Prediction, ahead: Prediction, owner: Int[Tensor, " N"], right: Bool[Tensor, " N"], rows: Sequence[int]) -> None:
+    """Put the predictions of the right prefixes, at most one for each canvas, in the places of their canvases."""
+    size = upcoming.log_probs[0].numel()
+    number = torch.where(right, torch.arange(len(owner), device=owner.device), -1)
+    best = torch.full_like(upcoming.tokens[:, 0], -1).scatter_reduce(0, owner, number, "amax")
+    for some in torch.tensor(rows, device=owner.device).split(max(1, 8 * PIECE // size)):
+        source = best[some]
+        for into, of in zip(upcoming.tensors(), ahead.tensors(), strict=True):
+            taken = (source >= 0).view(-1, *(1 for _ in into.shape[1:]))
+            into[some] = torch.where(taken, of[source.clamp_min(0)], into[some])

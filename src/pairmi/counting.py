@@ -1,23 +1,34 @@
 """The only cost meter: a backbone that counts how it is used."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 
 import torch
+from torch import Tensor
 
-from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab, Wrapping
+from pairmi.info import mass_and_entropy
+from pairmi.model import innermost
+from pairmi.types import Backbone, Meter, PairmiError, PerRow, Prediction, Tokens, Vocab
+
+TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
+STRICT = 1e-3
+NUMBERS = 1 << 23  # in the log-probabilities of one piece, at the most, where its rows need not be evaluated together
 
 
 class Counting:
-    """Counts calls (sequential passes) and rows (sequences evaluated), and refuses what is not a prediction.
+    """Counts calls (sequential passes, NFE) and rows (sequences evaluated), and refuses what is not a prediction.
 
     Rules and estimators are handed this backbone and no other, so no method can look at the model for free. A call of
-    more than `piece` rows is evaluated in pieces, to bound memory: still one sequential pass.
+    more than `piece` rows is evaluated in pieces, to bound memory: still one sequential pass. What is wrong with the numbers of a
+    prediction is said at once on a CPU; elsewhere, where looking means waiting, when the loop next asks (`wrong`, `complain`).
     """
 
     def __init__(self, backbone: Backbone, piece: int = 256) -> None:
         self.backbone, self.piece = backbone, piece
         self.calls = 0
         self.rows = 0
+        self.spent: Tensor | None = None  # while a rule chooses: the rows that were evaluated for each canvas of its batch
+        self._masses: list[tuple[Tensor, float]] = []  # what probabilities summed to, of predictions that nobody has looked at yet
 
     @property
     def vocab(self) -> Vocab:
@@ -29,41 +40,89 @@ class Counting:
         """The only length it takes; None = any."""
         return self.backbone.length
 
-    def __call__(self, tokens: Tokens) -> Prediction:
-        """One pass, counted."""
-        self.calls += 1
-        self.rows += len(tokens)
-        with torch.no_grad():
-            pieces = [self._checked(piece, self.backbone(piece)) for piece in tokens.split(self.piece)]
-        return pieces[0] if len(pieces) == 1 else joined(pieces)
+    def __call__(self, tokens: Tokens, owner: PerRow | None = None) -> Prediction:
+        """One pass, counted, with the entropies of all positions; rows that belong to no `owner` are shared out evenly."""
+        self._count(len(tokens))
+        if self.spent is not None:
+            mine = torch.arange(len(tokens), device=tokens.device) % len(self.spent) if owner is None else owner
+            self.spent.index_add_(0, mine, torch.ones_like(mine))
+        return joined([self.checked(self._passed(piece)) for piece in tokens.split(self.piece)])
 
-    def _checked(self, tokens: Tokens, prediction: Prediction) -> Prediction:
-        who, expected = _name(self.backbone), (*tokens.shape, self.vocab.size)
-        if tuple(prediction.log_probs.shape) != expected:
-            raise PairmiError(f"{who}: expected log-probabilities of shape {list(expected)}, got {list(prediction.log_probs.shape)}")
-        mass = prediction.log_probs.double().exp().sum(-1)
-        if not bool(((mass - 1).abs() < 1e-3).all()):  # also false for NaN and infinities
-            row, position = torch.nonzero(~((mass - 1).abs() < 1e-3))[0].tolist()
+    def pieces(self, tokens: Tokens, least: int) -> Iterator[tuple[slice, Prediction]]:
+        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet."""
+        self._count(len(tokens))
+        rows = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size)))
+        for start in range(0, len(tokens), rows):
+            where = slice(start, start + rows)
+            yield where, self._passed(tokens[where])
+
+    def _count(self, rows: int) -> None:
+        self.calls += 1
+        self.rows += rows
+
+    def _passed(self, tokens: Tokens) -> Prediction:
+        with torch.no_grad():
+            prediction = self.backbone(tokens)
+        who, expected, log_probs = type(innermost(self.backbone)).__name__, (*tokens.shape, self.vocab.size), prediction.log_probs
+        if tuple(log_probs.shape) != expected:
+            raise PairmiError(f"{who}: expected log-probabilities of shape {list(expected)}, got {list(log_probs.shape)}")
+        if log_probs.device != tokens.device:
             raise PairmiError(
-                f"{who}: log-probabilities of row {row}, position {position} sum to {float(mass[row, position]):.4g}, expected 1; "
-                "the backbone must return finite, normalised log-probabilities (log_softmax), never logits"
+                f"{who}: was given tokens on {tokens.device} and answers on {log_probs.device}; "
+                f"say where it lives: pairmi.Model(backbone, device={str(log_probs.device)!r})"
             )
         return prediction
 
+    def checked(self, prediction: Prediction) -> Prediction:
+        """The same with its entropies; that it is normalised is seen in the same sweep."""
+        mass, entropies = mass_and_entropy(prediction.log_probs)
+        self.watch(mass, prediction.log_probs.dtype)
+        return replace(prediction, entropies=entropies)
 
-def _name(backbone: Backbone) -> str:
-    """What the user calls the model that is to blame."""
-    while isinstance(backbone, Wrapping):
-        backbone = backbone.backbone
-    return type(backbone).__name__
+    def watch(self, mass: Tensor, dtype: torch.dtype) -> None:
+        """Look at sums of probabilities: now, or later with everything else that is to be looked at."""
+        self._masses.append((mass, TOLERANCE.get(dtype, STRICT)))
+        if mass.device.type == "cpu":
+            self.complain()
+
+    def wrong(self) -> Tensor | None:
+        """Whether any prediction since the last look was not normalised, on its device; None = there was none."""
+        flags = [~((mass - 1).abs() < allowed).all() for mass, allowed in self._masses]  # also true for NaN and infinities
+        return torch.stack(flags).any() if flags else None
+
+    def complain(self) -> None:
+        """Raise if a prediction was not normalised; what was looked at is forgotten."""
+        masses, self._masses = self._masses, []
+        for mass, allowed in masses:
+            bad = ~((mass - 1).abs() < allowed)
+            if bool(bad.any()):
+                place = torch.nonzero(bad)[0].tolist()
+                where = ", ".join(f"{kind} {n}" for kind, n in zip(("row", "position"), place, strict=False))
+                raise PairmiError(
+                    f"{type(innermost(self.backbone)).__name__}: log-probabilities of {where} sum to {float(mass[tuple(place)]):.4g}, "
+                    "expected 1; the backbone must return finite, normalised log-probabilities (log_softmax), never logits; "
+                    "where half precision overflows, load it with precision='float32'"
+                )
+
+    def settle(self, wrong: bool) -> None:
+        """What there was to look at has been looked at, and this was found."""
+        if wrong:
+            self.complain()
+        self._masses = []
+
+
+def metered(backbone: Backbone) -> Meter:
+    """The backbone itself if it counts already, else with a meter around it."""
+    return backbone if isinstance(backbone, Counting) else Counting(backbone)
 
 
 def joined(pieces: Sequence[Prediction]) -> Prediction:
     """Predictions of several batches as one."""
-    attention = [piece.attention for piece in pieces if piece.attention is not None]
-    return Prediction(
-        torch.cat([piece.tokens for piece in pieces]),
-        torch.cat([piece.log_probs for piece in pieces]),
-        torch.cat([piece.hidden for piece in pieces]),
-        torch.cat(attention) if attention else None,
-    )
+    if len(pieces) == 1:
+        return pieces[0]
+
+    def together(name: str) -> Tensor | None:
+        values = [getattr(piece, name) for piece in pieces]
+        return None if values[0] is None else torch.cat(values)
+
+    return Prediction(*(together(field.name) for field in fields(Prediction)))  # type: ignore[arg-type]

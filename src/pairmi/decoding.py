@@ -1,129 +1,218 @@
 """The one decoding loop: predict, let a rule choose, draw, commit; or draft, verify, commit."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.commit import plain, verified
-from pairmi.counting import Counting, joined
-from pairmi.draw import Streams, draw, likeliest
-from pairmi.tempered import Tempered
-from pairmi.types import Backbone, Decoded, PairmiError, PerRow, Positions, Prediction, Selection, Selector, Step, Tokens, Turn
+from pairmi.commit import Draft, Sampling, verified
+from pairmi.counting import Counting
+from pairmi.draw import Streams, draw_at
+from pairmi.model import device_of
+from pairmi.types import (
+    Backbone,
+    PairmiError,
+    Pass,
+    PerRow,
+    Positions,
+    Prediction,
+    Result,
+    Selection,
+    Selector,
+    State,
+    Step,
+    Tokens,
+    Turn,
+)
+
+Explain = Callable[[Step, int], Pass]  # one row of a step, in words
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How symbols are drawn and committed."""
+class _Batch:
+    """The rows that are not finished yet: what they are on the device, and the numbers that the host keeps of them."""
 
-    seed: int = 0
-    temperature: float = 1.0
-    greedy: bool = False
-    verify: bool = False
-    accept: float = 0.999  # greedy verification: how sure the conditional must be of a draft
+    def __init__(self, meter: Counting, tokens: Tokens, streams: Streams, left: Sequence[int]) -> None:
+        self.meter, self.tokens, self.streams, self.state = meter, tokens, streams, dict[str, Tensor]()
+        self.rows = [row for row, unknown in enumerate(left) if unknown]
+        self.left = [left[row] for row in self.rows]
+        self.passes, self.evaluated, self.probes = ([0] * len(self.rows) for _ in range(3))
+        self.upcoming: Prediction | None = None  # what verification left behind,
+        self.stale: list[int] = []  # and the rows of which it says nothing
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.accept <= 1:
-            raise PairmiError(f"accept={self.accept}: must be a probability between 0 and 1")
+    def predict(self) -> Prediction:
+        """The prediction of every row; only those are evaluated of which it is not known."""
+        known, self.upcoming = self.upcoming, None
+        stale = range(len(self.rows)) if known is None else self.stale
+        self.spend(self.passes, dict.fromkeys(stale, 1))
+        self.spend(self.evaluated, dict.fromkeys(stale, 1))
+        if known is None:
+            return self.meter(self.tokens)
+        if stale:
+            where = torch.tensor(self.stale, device=self.tokens.device)
+            for some, prediction in self.meter.pieces(self.tokens[where], least=len(self.tokens)):
+                for into, of in zip(known.tensors(), prediction.tensors(), strict=True):
+                    into[where[some]] = of
+        return self.meter.checked(known)
+
+    def spend(self, on: list[int], more: Mapping[int, int]) -> None:
+        """Add to the costs of some rows."""
+        for row, cost in more.items():
+            on[row] += cost
+
+    def check(self, prediction: Prediction, draft: Draft, rng: Streams, sampling: Sampling) -> tuple[Positions, Tokens, list[int]]:
+        """Verify a draft: what is committed, the tokens afterwards, and how many positions each row has filled."""
+        checked = verified(self.meter, prediction, draft, rng, sampling)
+        self.upcoming = checked.upcoming
+        self.spend(self.passes, {row: int(needed > 0) for row, needed in enumerate(checked.needed)})
+        self.spend(self.evaluated, dict(enumerate(checked.needed)))
+        wrong = self.meter.wrong()
+        told = torch.cat([checked.accepted, torch.zeros_like(checked.accepted[:1]) if wrong is None else wrong.long()[None]]).tolist()
+        self.meter.settle(bool(told.pop()))
+        rejected = [row for row, (right, size) in enumerate(zip(told, draft.sizes, strict=True)) if right < size]
+        self.stale = [] if sampling.greedy else rejected  # a redrawn symbol is a new context
+        return checked.committed, checked.tokens, [right + (row in set(self.stale)) for row, right in enumerate(told)]
+
+    def go_on(self, tokens: Tokens, state: State, filled: Sequence[int]) -> None:
+        """After a pass: finished rows leave."""
+        self.tokens, self.state = tokens, dict(state)
+        self.left = [left - size for left, size in zip(self.left, filled, strict=True)]
+        going = [place for place, left in enumerate(self.left) if left]
+        if len(going) == len(self.rows):
+            return
+        for values in (self.rows, self.left, self.passes, self.evaluated, self.probes):
+            values[:] = [values[place] for place in going]
+        some = torch.tensor(going, dtype=torch.long, device=tokens.device)
+        self.tokens, self.streams = self.tokens[some], self.streams.rows(some)
+        self.state = {name: value[some] for name, value in self.state.items()}
+        self.upcoming = None if self.upcoming is None else self.upcoming.rows(some)
+        self.stale = [new for new, old in enumerate(going) if old in set(self.stale)]
 
 
-def iter_decode(backbone: Backbone, tokens: Tokens, selector: Selector, sampling: Sampling, index: PerRow | None = None) -> Iterator[Step]:
-    """Decode one batch of canvases of one length, yielding what happened in each pass.
-
-    `index` numbers the sequences: a row's symbols depend on its canvas, the seed and this number, not on the batch. Finished rows
-    leave the batch. The rule is called with a metered backbone and never sees a drawn symbol.
-    """
-    meter = Counting(Tempered(backbone, sampling.temperature))
-    mask = backbone.vocab.size
-    streams = Streams(sampling.seed, torch.arange(len(tokens), device=tokens.device) if index is None else index)
-    rows = torch.nonzero((tokens == mask).any(1))[:, 0]
-    tokens, state = tokens[rows].clone(), dict[str, Tensor]()
-    passes, evaluated = torch.zeros_like(rows), torch.zeros_like(rows)
-    known: tuple[Tensor, Prediction] | None = None  # predictions that verification left behind
-    turn = 0
-    while len(rows):
-        prediction, fresh = _predict(meter, tokens, known)
-        passes, evaluated = passes + fresh, evaluated + fresh
-        rng = streams.rows(rows).at(turn)
-        calls, spent = meter.calls, meter.rows
-        selection = selector(Turn(prediction, meter, rng, state))
-        _enforce(selector, selection, prediction.masked)
-        probe_calls, probe_rows = meter.calls - calls, meter.rows - spent
-        symbols = likeliest(prediction.log_probs) if sampling.greedy else draw(prediction.log_probs, rng)
-        if sampling.verify:
-            commit = verified(meter, prediction, selection, symbols, rng, sampling.accept if sampling.greedy else None)
-        else:
-            commit = plain(tokens, selection, symbols)
-        tokens, passes, evaluated = commit.tokens, passes + commit.called, evaluated + commit.evaluated
-        yield Step(rows, prediction, selection, commit.committed, tokens, passes, evaluated, probe_calls, probe_rows)
-        unfinished = torch.nonzero((tokens == mask).any(1))[:, 0]
-        known = None if commit.prediction is None else _still_open(commit.ready, commit.prediction, unfinished)
-        rows, tokens, passes, evaluated = (x[unfinished] for x in (rows, tokens, passes, evaluated))
-        state = {name: value[unfinished] for name, value in selection.state.items()}
-        turn += 1
-
-
-def decode(
+def iter_decode(
     backbone: Backbone,
     tokens: Tokens,
     selector: Selector,
     sampling: Sampling,
     index: PerRow | None = None,
+    keep_predictions: bool = False,
+) -> Iterator[Step]:
+    """Decode one batch of canvases of one length, yielding what happened in each pass.
+
+    `index` numbers the sequences: a row's symbols depend on its canvas, the seed and this number, not on the batch. Finished rows
+    leave the batch. The rule is called with a metered backbone and never sees a drawn symbol. Everything lives on the backbone's
+    device; the host waits for it once a pass, to learn how much was chosen, and under `verify` once more, to learn how much was right.
+    """
+    device, left = device_of(backbone), (tokens == backbone.vocab.size).sum(1).tolist()
+    some = torch.tensor([row for row, unknown in enumerate(left) if unknown], dtype=torch.long)
+    number = (torch.arange(len(tokens)) if index is None else index).cpu()[some]
+    streams = Streams(sampling.seed, number.to(device))
+    batch, turn = _Batch(Counting(backbone), tokens[some.to(tokens.device)].to(device), streams, left), 0
+    while batch.rows:
+        prediction, rng = batch.predict(), batch.streams.at(turn)
+        selection, draft = _drafted(selector, prediction, batch, rng)
+        draft = _with_symbols(draft, prediction, rng, sampling)
+        committed, after, filled = selection.chosen, draft.symbols, list(draft.sizes)
+        if sampling.verify:
+            committed, after, filled = batch.check(prediction, draft, rng, sampling)
+        step = Step(
+            rows=torch.tensor(batch.rows),
+            tokens=after,
+            committed=committed,
+            waiting=selection.waiting,
+            drafted=torch.tensor(draft.sizes),
+            passes=torch.tensor(batch.passes),
+            evaluated=torch.tensor(batch.evaluated),
+            probe_rows=torch.tensor(batch.probes),
+            prediction=prediction if keep_predictions else None,
+        )
+        del prediction, draft  # before the next ones are made
+        yield step
+        del step
+        batch.go_on(after, selection.state, filled)
+        turn += 1
+
+
+def decode(
+    backbone: Backbone,
+    canvases: Sequence[Int[Tensor, " L"]] | Tokens,
+    selector: Selector,
+    sampling: Sampling,
+    index: Sequence[int] | None = None,
     batch_size: int = 256,
-    keep_steps: bool = False,
-) -> Decoded:
-    """Fill canvases of one length, batch by batch; the batch size changes time and memory, never a result."""
+    explain: Explain | None = None,
+) -> list[Result]:
+    """Fill canvases of any lengths, batch by batch; the batch size changes time and memory, never a result."""
     if batch_size < 1:
         raise PairmiError(f"decode: batch_size must be >= 1, got {batch_size}")
-    if not len(tokens):
+    if not len(canvases):
         raise PairmiError("decode: expected at least one canvas, got none")
-    index = torch.arange(len(tokens), device=tokens.device) if index is None else index
-    filled, passes, evaluated = tokens.clone(), torch.zeros_like(index), torch.zeros_like(index)
-    probe_calls, probe_rows, steps = 0, 0, []
-    for batch in torch.arange(len(tokens), device=tokens.device).split(batch_size):
-        for step in iter_decode(backbone, tokens[batch], selector, sampling, index[batch]):
-            where = batch[step.rows]
-            filled[where], passes[where], evaluated[where] = step.tokens, step.passes, step.evaluated
-            probe_calls, probe_rows = probe_calls + step.probe_calls, probe_rows + step.probe_rows
-            if keep_steps:
-                steps.append(step)
-    return Decoded(filled, passes, evaluated, probe_calls, probe_rows, tuple(steps))
+    numbers = torch.arange(len(canvases)) if index is None else torch.tensor(list(index))
+    results: dict[int, Result] = {}
+    for batch in batches(canvases, batch_size):
+        tokens = torch.stack([canvases[n] for n in batch])
+        filled, costs = tokens.cpu().clone(), torch.zeros(len(batch), 3, dtype=torch.long)
+        words: list[list[Pass]] = [[] for _ in batch]
+        for step in iter_decode(backbone, tokens, selector, sampling, numbers[batch]):
+            filled[step.rows] = step.tokens.cpu()
+            costs[step.rows] = torch.stack([step.passes, step.evaluated, step.probe_rows], dim=1)
+            if explain is not None:
+                for place, row in enumerate(step.rows.tolist()):
+                    words[row].append(explain(step, place))
+        for n, row, (passes, rows, probe_rows), steps in zip(batch, filled, costs.tolist(), words, strict=True):
+            results[n] = Result(row, backbone.vocab, passes, rows, probe_rows, tuple(steps))
+    return [results[n] for n in range(len(canvases))]
 
 
-def _predict(meter: Counting, tokens: Tokens, known: tuple[Tensor, Prediction] | None) -> tuple[Prediction, PerRow]:
-    """The prediction of every row, and 1 for each row that had to be evaluated for it."""
-    if known is None:
-        return meter(tokens), torch.ones_like(tokens[:, 0])
-    have, prediction = known
-    fresh = torch.ones_like(tokens[:, 0])
-    fresh[have] = 0
-    missing = torch.nonzero(fresh)[:, 0]
-    if len(missing):
-        prediction = joined([prediction, meter(tokens[missing])])
-    return prediction.rows(torch.cat([have, missing]).argsort()), fresh
+def batches(canvases: Sequence[Int[Tensor, " L"]] | Tokens, size: int) -> Iterator[list[int]]:
+    """The places of canvases that can go together: of one length, at most `size` of them."""
+    by_length: dict[int, list[int]] = {}
+    for place, canvas in enumerate(canvases):
+        by_length.setdefault(len(canvas), []).append(place)
+    for _, places in sorted(by_length.items()):
+        yield from (places[start : start + size] for start in range(0, len(places), size))
 
 
-def _still_open(ready: Int[Tensor, " R"], prediction: Prediction, unfinished: Int[Tensor, " U"]) -> tuple[Tensor, Prediction]:
-    """Left-over predictions of rows that go on, renumbered after compaction."""
-    keep = torch.isin(ready, unfinished)
-    return torch.searchsorted(unfinished, ready[keep]), prediction.rows(torch.nonzero(keep)[:, 0])
-
-
-def _enforce(selector: Selector, selection: Selection, masked: Positions) -> None:
-    """Hold the rule to its contract."""
-    who, chosen = type(selector).__name__, selection.chosen
+def _drafted(selector: Selector, prediction: Prediction, batch: _Batch, rng: Streams) -> tuple[Selection, Draft]:
+    """Let the rule choose and hold it to its contract, in one look at the device."""
+    masked, length, meter = prediction.masked, prediction.tokens.shape[1], batch.meter
+    meter.spent = torch.zeros_like(prediction.tokens[:, 0])
+    selection = selector(Turn(prediction, meter, rng, batch.state, max(batch.left)))
+    spent, meter.spent, chosen = meter.spent, None, selection.chosen
     if chosen.shape != masked.shape:
-        raise PairmiError(f"{who}: expected a choice of shape {list(masked.shape)}, got {list(chosen.shape)}")
-    outside = chosen & ~masked
-    if bool(outside.any()):
-        row, position = torch.nonzero(outside)[0].tolist()
+        raise PairmiError(f"{type(selector).__name__}: expected a choice of shape {list(masked.shape)}, got {list(chosen.shape)}")
+    ranks, members = torch.where(chosen, selection.order, length).sort(dim=1, stable=True)
+    sizes = chosen.sum(1)
+    expected = torch.arange(length, device=ranks.device).expand_as(ranks)
+    gaps = (ranks != torch.where(expected < sizes[:, None], expected, length)).any(1)
+    outside, wrong = (chosen & ~masked).any(1), meter.wrong()
+    flags = torch.zeros_like(outside) if wrong is None else wrong.expand_as(outside)
+    counted, probed, *flagged = torch.stack([sizes, spent, *(x.long() for x in (flags, outside, gaps))]).tolist()  # here the host waits
+    meter.settle(any(flagged[0]))
+    _enforce(selector, chosen & ~masked, flagged[1], flagged[2], counted)
+    batch.spend(batch.probes, dict(enumerate(probed)))
+    order = torch.where(chosen, selection.order, -1)
+    return selection, Draft(prediction.tokens, order, members, prediction.tokens, counted, batch.left)
+
+
+def _enforce(selector: Selector, bad: Positions, outside: list[int], gaps: list[int], sizes: list[int]) -> None:
+    """Name the offender where a choice breaks the contract."""
+    who = type(selector).__name__
+    if any(outside):
+        row, position = torch.nonzero(bad)[0].tolist()
         raise PairmiError(f"{who}: chose position {position} of row {row}, which is already known; a rule may choose masked positions only")
-    if not bool(chosen.any(1).all()):
-        raise PairmiError(f"{who}: chose nothing for row {int(torch.nonzero(~chosen.any(1))[0])}; a rule must fill at least one position")
-    length = masked.shape[1]
-    ranks = torch.where(chosen, selection.order, length).sort(1).values
-    expected = torch.arange(length, device=masked.device).expand_as(ranks)
-    if not bool((ranks == torch.where(expected < chosen.sum(1, keepdim=True), expected, length)).all()):
+    if not all(sizes):
+        raise PairmiError(f"{who}: chose nothing for row {sizes.index(0)}; a rule must fill at least one position")
+    if any(gaps):
         raise PairmiError(f"{who}: the order of the chosen positions must be 0, 1, 2, ... without gaps")
+
+
+def _with_symbols(draft: Draft, prediction: Prediction, rng: Streams, sampling: Sampling) -> Draft:
+    """A symbol for every chosen position, and for no other."""
+    device = draft.tokens.device
+    rows = torch.tensor([row for row, size in enumerate(draft.sizes) for _ in range(size)], device=device)
+    ranks = torch.tensor([rank for size in draft.sizes for rank in range(size)], device=device)
+    places = draft.members[rows, ranks]
+    symbols = draw_at(prediction.log_probs, (rows, places), rng, sampling.temperature, sampling.greedy)
+    return replace(draft, symbols=draft.tokens.index_put((rows, places), symbols))

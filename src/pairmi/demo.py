@@ -8,7 +8,8 @@ from pairmi import api
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench import report, worlds
 from pairmi.bench.exact import evaluate
-from pairmi.spec import load, rule
+from pairmi.loading import load
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.formats import to_board
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 
@@ -42,7 +43,7 @@ def sudoku(count: int = 4) -> None:
     within = float(found.bound.max())
     print(f"\nWhat depends on what in the first puzzle ({found.rows} rows; within {within:.2g} nats of the full probe):")
     for i, j, nats in found.strongest(5):
-        print(f"  {model.place(i)} - {model.place(j)}  {nats:.3f} nats")
+        print(f"  {model.task.position(i)} - {model.task.position(j)}  {nats:.3f} nats")
 
 
 def small_world() -> None:

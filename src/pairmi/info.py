@@ -1,38 +1,91 @@
-"""Entropy, divergence and the normal form of a pair matrix: pure functions, reduced in float64, with 0 log 0 = 0."""
+"""Entropy, divergence and the normal form of a pair matrix: pure functions, reduced in float64 piece by piece, with 0 log 0 = 0."""
+
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pairmi.types import PairMatrix, Positions
+from pairmi.types import PairMatrix, PerPosition, Positions, Prediction
+
+PIECE = 1 << 17  # numbers that a reduction holds at once: they stay in the cache, and no copy of a whole prediction is made
+LARGE = 1024  # symbols, from which on single terms are computed in float32; their sums are kept in float64 all the same
+NEVER = -200.0  # a log-probability whose exp is 0 in float32
+
+Distributions = Float[Tensor, "*N V"]
+PerDistribution = Float[Tensor, "*N"]
 
 
-def entropy(log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+def reduced(reduce: Callable[..., tuple[Tensor, ...]], *of: Distributions) -> tuple[PerDistribution, ...]:
+    """Numbers that `reduce` makes of each distribution, a bounded piece at a time."""
+    shape = of[0].shape
+    flat = [x.reshape(-1, shape[-1]) for x in of]
+    pieces = zip(*(x.split(max(1, PIECE // max(1, shape[-1]))) for x in flat), strict=True)
+    found = zip(*(reduce(*piece) for piece in pieces), strict=True)
+    return tuple(torch.cat(values).double().view(shape[:-1]) for values in found)
+
+
+def _terms(log_p: Distributions) -> tuple[Tensor, Tensor]:
+    """Probabilities, and log-probabilities that can be multiplied by them."""
+    if log_p.shape[-1] < LARGE:
+        log_p = log_p.double()
+        return log_p.exp(), log_p
+    log_p = log_p.float().clamp_min(NEVER)
+    return log_p.exp(), log_p
+
+
+def _mass_and_entropy(log_probs: Distributions) -> tuple[Tensor, Tensor]:
+    p, log_p = _terms(log_probs)
+    if p.dtype == torch.float64:
+        return p.sum(-1), torch.xlogy(p, p).sum(-1).neg()
+    return p.sum(-1), p.mul_(log_p).sum(-1).neg()
+
+
+def mass_and_entropy(log_probs: Distributions) -> tuple[PerDistribution, PerDistribution]:
+    """What the probabilities of each distribution sum to, and its entropy, in one sweep."""
+    mass, entropies = reduced(_mass_and_entropy, log_probs)
+    return mass, entropies.clamp_min(0)
+
+
+def entropy(log_probs: Distributions) -> PerDistribution:
     """H(p) = -sum_v p(v) log p(v) of each distribution, in nats."""
-    log_probs = log_probs.double()
-    return torch.xlogy(log_probs.exp(), log_probs.exp()).sum(-1).neg().clamp_min(0)
+    return mass_and_entropy(log_probs)[1]
 
 
-def kl(log_p: Float[Tensor, "*N V"], log_q: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+def entropy_of(prediction: Prediction) -> PerPosition:
+    """The entropy of every position: what the meter found when it checked the prediction, or computed now."""
+    return entropy(prediction.log_probs) if prediction.entropies is None else prediction.entropies
+
+
+def _kl(log_p: Distributions, log_q: Distributions) -> tuple[Tensor]:
+    p, log_p = _terms(log_p)
+    if p.dtype == torch.float64:
+        return (torch.where(p > 0, p * (log_p - log_q.double()), 0).sum(-1),)
+    return (torch.where(p > 0, p.mul(log_p.sub_(log_q)), 0).sum(-1),)
+
+
+def kl(log_p: Distributions, log_q: Distributions) -> PerDistribution:
     """KL(p || q) in nats; infinite where q rules out what p allows."""
-    log_p, log_q = log_p.double(), log_q.double()
-    p = log_p.exp()
-    return torch.where(p > 0, p * (log_p - log_q), 0).sum(-1).clamp_min(0)
+    return reduced(_kl, log_p, log_q)[0].clamp_min(0)
 
 
-def total_variation(log_p: Float[Tensor, "*N V"], log_q: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+def _total_variation(log_p: Distributions, log_q: Distributions) -> tuple[Tensor]:
+    return ((_terms(log_p)[0] - _terms(log_q)[0]).abs().sum(-1),)
+
+
+def total_variation(log_p: Distributions, log_q: Distributions) -> PerDistribution:
     """Half the L1 distance: 1 - this is the chance that a draft from q is accepted as a draw from p."""
-    return 0.5 * (log_p.double().exp() - log_q.double().exp()).abs().sum(-1)
+    return 0.5 * reduced(_total_variation, log_p, log_q)[0]
 
 
-def confidence(log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+def confidence(log_probs: Distributions) -> PerDistribution:
     """The probability of the likeliest symbol."""
     return log_probs.amax(-1).double().exp()
 
 
-def margin(log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+def margin(log_probs: Distributions) -> PerDistribution:
     """The probability of the likeliest symbol less that of the next."""
-    best = log_probs.double().topk(min(2, log_probs.shape[-1]), dim=-1).values.exp()
+    best = log_probs.topk(min(2, log_probs.shape[-1]), dim=-1).values.double().exp()
     return best[..., 0] - best[..., -1] if best.shape[-1] == 2 else best[..., 0]
 
 

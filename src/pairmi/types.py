@@ -1,8 +1,9 @@
 """The nouns and the protocols of pairmi: everything that crosses a border between two modules."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -18,6 +19,7 @@ Positions = Bool[Tensor, "B L"]
 Ranks = Int[Tensor, "B L"]
 PairMatrix = Float[Tensor, "B L L"]
 PerRow = Int[Tensor, " B"]
+Rows = Int[Tensor, " R"]
 
 State = Mapping[str, Tensor]  # what a selector remembers of each row: every tensor has the rows in front
 
@@ -33,32 +35,49 @@ class Vocab:
     symbols: tuple[str, ...]
     blanks: str = "._"
 
+    def __post_init__(self) -> None:
+        if not self.symbols or len(set(self.symbols)) != len(self.symbols):
+            raise PairmiError(f"Vocab: expected one or more different symbols, got {len(self.symbols)}, {len(set(self.symbols))} different")
+        both = [blank for blank in self.blanks if blank in self.symbols]
+        if both or not self.blanks:
+            raise PairmiError(f"Vocab: blanks must be one or more letters that are no symbols, got {self.blanks!r}")
+
+    def __repr__(self) -> str:
+        shown = "".join(self.symbols) if self.size <= 40 and not self._wide else f"{self.size} symbols"
+        return f"Vocab({shown}; unknown: {' '.join(self.blanks)})"
+
     @property
     def size(self) -> int:
         """The number of data symbols V, which is also the id of the mask."""
         return len(self.symbols)
 
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {symbol: i for i, symbol in enumerate(self.symbols)} | dict.fromkeys(self.blanks, self.size)
+
+    @cached_property
+    def _wide(self) -> str | None:
+        """A symbol of several letters, if there is one."""
+        return next((symbol for symbol in self.symbols if len(symbol) != 1), None)
+
     def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
         """The token ids of one canvas; `name` is what a message calls it."""
-        several = [symbol for symbol in self.symbols if len(symbol) != 1]
-        if several:
+        if self._wide is not None:
             raise PairmiError(
-                f"{name}: text is ambiguous over symbols of several letters such as {several[0]!r}; give token ids ({self.size} = unknown)"
+                f"{name}: text is ambiguous over symbols of several letters such as {self._wide!r}; give token ids ({self.size} = unknown)"
             )
-        ids = {symbol: i for i, symbol in enumerate(self.symbols)} | dict.fromkeys(self.blanks, self.size)
-        for place, letter in enumerate(text):
-            if letter not in ids:
+        for position, letter in enumerate(text, 1):
+            if letter not in self._ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
-                    f"{name}: {letter!r} at position {place} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
+                    f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
                 )
-        return torch.tensor([ids[letter] for letter in text], dtype=torch.long)
+        return torch.tensor([self._ids[letter] for letter in text], dtype=torch.long)
 
     def decode(self, tokens: Int[Tensor, " L"]) -> str:
         """The text of one row of tokens; symbols of several letters are set apart by spaces."""
         letters = (*self.symbols, self.blanks[0])
-        apart = " " if any(len(symbol) != 1 for symbol in self.symbols) else ""
-        return apart.join(letters[token] for token in tokens.tolist())
+        return ("" if self._wide is None else " ").join(letters[token] for token in tokens.tolist())
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,11 @@ class Prediction:
     hidden: Hidden
     attention: Attention | None = None  # averaged over heads and layers, where the backbone was asked for it
     query: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
+    entropies: PerPosition | None = None  # in nats; the meter fills them in, see `info.entropy_of`
+
+    def __repr__(self) -> str:
+        rows, length, size = self.log_probs.shape
+        return f"Prediction({rows} rows of {length} positions over {size} symbols, on {self.log_probs.device})"
 
     @property
     def masked(self) -> Positions:
@@ -81,15 +105,21 @@ class Prediction:
         """The unknown positions whose pairs are asked for: an estimate need not look at any other."""
         return self.masked if self.query is None else self.masked & self.query
 
-    def rows(self, index: Int[Tensor, " R"] | Bool[Tensor, " B"]) -> "Prediction":
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Prediction":
+        rest = (None if value is None else change(value) for value in (self.attention, self.query, self.entropies))
+        return Prediction(change(self.tokens), change(self.log_probs), change(self.hidden), *rest)
+
+    def tensors(self) -> list[Tensor]:
+        """What the backbone itself said, with the tokens first."""
+        return [x for x in (self.tokens, self.log_probs, self.hidden, self.attention) if x is not None]
+
+    def rows(self, index: Rows | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
-        attention, query = (None if value is None else value[index] for value in (self.attention, self.query))
-        return Prediction(self.tokens[index], self.log_probs[index], self.hidden[index], attention, query)
+        return self._each(lambda value: value[index])
 
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
-        attention, query = (None if value is None else value.to(device) for value in (self.attention, self.query))
-        return Prediction(self.tokens.to(device), self.log_probs.to(device), self.hidden.to(device), attention, query)
+        return self._each(lambda value: value.to(device))
 
 
 @runtime_checkable
@@ -107,36 +137,16 @@ class Backbone(Protocol):
         ...
 
     def __call__(self, tokens: Tokens) -> Prediction:
-        """One pass over a batch of one length; a row's result does not depend on its batch mates."""
+        """One pass over a batch of one length, on the backbone's device; a row's result does not depend on its batch mates."""
         ...
 
 
 @runtime_checkable
-class Limited(Protocol):
-    """A backbone that takes sequences up to some length."""
+class Meter(Backbone, Protocol):
+    """A backbone that counts how it is used: all that rules and estimates are given of a model."""
 
-    @property
-    def longest(self) -> int | None:
-        """The most positions; None = no limit."""
-        ...
-
-
-@runtime_checkable
-class Wrapping(Protocol):
-    """A backbone around another one, such as a meter: messages name the innermost."""
-
-    @property
-    def backbone(self) -> Backbone:
-        """What is wrapped."""
-        ...
-
-
-@runtime_checkable
-class Objecting(Protocol):
-    """A backbone that can tell from a look at a canvas that nothing completes it."""
-
-    def validate(self, canvas: Int[Tensor, " L"]) -> str | None:
-        """The reason; None = nothing speaks against it."""
+    def __call__(self, tokens: Tokens, owner: PerRow | None = None) -> Prediction:
+        """One pass, counted; `owner` says for which canvas of the batch each row is evaluated."""
         ...
 
 
@@ -151,9 +161,9 @@ class RowStreams(Protocol):
 
 @runtime_checkable
 class PairwiseMI(Protocol):
-    """An estimate of I(X_i; X_j | known) in nats: symmetric, >= 0, zero on the diagonal and outside queried x queried."""
+    """An estimate of I(X_i; X_j | known) in nats, float64: symmetric, >= 0, zero on the diagonal and outside queried x queried."""
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix of each row; `backbone` is metered, so that whoever probes it pays for it."""
         ...
 
@@ -177,10 +187,6 @@ class Waiting:
     blocker: Int[Tensor, "B L"]
     amount: PerPosition
 
-    def rows(self, index: Int[Tensor, " R"] | Bool[Tensor, " B"]) -> "Waiting":
-        """The same for some of the rows."""
-        return Waiting(self.reason[index], self.blocker[index], self.amount[index])
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -197,9 +203,10 @@ class Turn:
     """What a selector may look at. Not the drawn symbols: a selection that saw them would bias what is committed."""
 
     prediction: Prediction
-    backbone: Backbone
+    backbone: Meter
     rng: RowStreams
     state: State
+    most: int | None = None  # unknown positions of a row, at the most; None = not counted yet
 
 
 @runtime_checkable
@@ -213,26 +220,44 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """One pass of the decoding loop over the rows that were still unfinished."""
+    """One pass of the decoding loop over the rows that were still unfinished; counts are on the CPU and of each row so far."""
 
     rows: PerRow  # which sequences of the batch
-    prediction: Prediction  # what the choice was made from
-    selection: Selection
-    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
     tokens: Tokens  # afterwards
-    passes: PerRow  # of each of these rows so far: the backbone calls that it took part in
-    evaluated: PerRow  # of each of these rows so far: the sequences evaluated for it
-    probe_calls: int  # of this pass: what the rule spent on the backbone, for all rows together
-    probe_rows: int
+    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
+    waiting: Waiting  # why the others were not
+    drafted: PerRow  # positions that the rule chose in this pass
+    passes: PerRow  # the backbone calls that the row took part in: NFE
+    evaluated: PerRow  # the sequences evaluated for it, probes not counted
+    probe_rows: PerRow  # the sequences that the rule's estimate evaluated for it
+    prediction: Prediction | None = None  # what the choice was made from, where it was asked for
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """Filled canvases with what each of them cost."""
+class Pass:
+    """What happened to one canvas in one pass, in words."""
 
-    tokens: Tokens
-    passes: PerRow
-    rows: PerRow
-    probe_calls: int
-    probe_rows: int
-    steps: tuple[Step, ...] = ()
+    filled: dict[int, str]  # position -> symbol
+    waiting: dict[int, str]  # position -> why it was not filled
+    text: str  # afterwards
+
+
+@dataclass(frozen=True)
+class Result:
+    """One filled canvas with what it cost."""
+
+    tokens: Int[Tensor, " L"]
+    vocab: Vocab
+    passes: int  # backbone calls that this canvas took part in (NFE), without those of probing
+    rows: int  # sequences evaluated for it, without the probes
+    probe_rows: int  # sequences evaluated to probe for it
+    steps: tuple[Pass, ...] = ()  # only where they were asked for
+
+    @property
+    def text(self) -> str:
+        """The filled canvas."""
+        return self.vocab.decode(self.tokens)
+
+    def __repr__(self) -> str:
+        text, probes = self.text, f" + {self.probe_rows} for probing" if self.probe_rows else ""
+        return f"Result({text if len(text) <= 81 else text[:78] + '...'}, {self.passes} passes, {self.rows} rows{probes})"

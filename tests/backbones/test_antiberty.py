@@ -9,7 +9,8 @@ import pairmi
 from foreign import antiberty as fabricate
 from pairmi.backbones import antiberty
 from pairmi.backbones.masked_lm import Settings
-from pairmi.spec import Model, load
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.types import PairmiError
 
 HEAVY = "EVQLVQSGPEVKKPGTSVKVSCKASGFTFMSSAVQWVRQARGQRLEWIGWIVIGSGNTNYAQKFQERVTITRDMSTSTAYMELSSLRSEDTAVYYCAAPYCSSISCNDGFDIWGQGTMVTVSS"

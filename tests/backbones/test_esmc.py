@@ -7,7 +7,7 @@ from transformers import EsmcForMaskedLM, EsmcTokenizer
 from foreign import made
 from pairmi.backbones.esmc import RESIDUES, TRANSLATION
 from pairmi.cli import main
-from pairmi.spec import load
+from pairmi.loading import load
 
 TOKENIZER = EsmcTokenizer()
 

@@ -16,7 +16,7 @@ from pairmi.backbones.pretrained import readable, reading
 from pairmi.backbones.rowwise import Rowwise
 from pairmi.backbones.translation import RESIDUES, Translation
 from pairmi.cli import main
-from pairmi.spec import load
+from pairmi.loading import load
 from pairmi.types import PairmiError
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pairmi.backbones.tabular import Tabular
 from pairmi.info import pairs
-from pairmi.tasks.tables import independent, parity, permutations, sudoku4
-from pairmi.types import Backbone, Objecting, PairmiError
+from pairmi.tasks.tables import InWorld, independent, parity, permutations, sudoku4
+from pairmi.types import Backbone, PairmiError
 from worlds import Recipe, generator, many, recipes, tabular, unknown
 
 TWO = torch.tensor([[0, 1], [1, 0]])
@@ -48,7 +48,7 @@ def test_conditionals_are_those_of_brute_force(recipe: Recipe) -> None:
         for i, v in itertools.product(range(recipe.length), range(recipe.size)):
             expected = marginal(joint, (i,)).get((v,), 0) if joint else 1 / recipe.size
             assert probs[row, i, v].item() == pytest.approx(expected, abs=1e-12)
-        assert (table.validate(tokens[row]) is None) == bool(joint)
+        assert bool(table.consistent(tokens)[row].any()) == bool(joint)
         assert int(table.consistent(tokens)[row].sum()) == len(joint)
         assert table.posterior(tokens)[row].sum().item() == pytest.approx(float(bool(joint)))
 
@@ -107,8 +107,9 @@ def test_a_contradictory_context_is_uniform_and_nothing_is_lost_in_it() -> None:
     torch.testing.assert_close(table(canvas).log_probs.exp(), torch.full((1, 16, 4), 0.25, dtype=torch.float64))
     assert (table.mutual_information(canvas) == 0).all()
     assert table.total_correlation(canvas, canvas == 4).item() == 0
-    assert table.validate(canvas[0]) == "no sequence of this world fits the given positions"
-    assert table.validate(unknown(table)[0]) is None
+    task = InWorld(sudoku4())
+    assert task.conflict(canvas[0]) == "no sequence of this world fits the given positions"
+    assert task.conflict(unknown(table)[0]) is None
 
 
 def test_nothing_chosen_is_nothing_lost() -> None:
@@ -119,13 +120,12 @@ def test_nothing_chosen_is_nothing_lost() -> None:
 def test_weights_need_no_norm_and_zero_weight_is_impossible() -> None:
     table = Tabular(torch.tensor([[0, 0], [0, 1], [1, 1]]), torch.tensor([3.0, 1.0, 0.0]), ("a", "b"))
     torch.testing.assert_close(table(unknown(table)).log_probs.exp()[0], torch.tensor([[1, 0], [0.75, 0.25]], dtype=torch.float64))
-    assert table.validate(torch.tensor([1, 2])) is not None
+    assert not table.consistent(torch.tensor([[1, 2]])).any()
 
 
-def test_is_a_backbone_that_objects() -> None:
+def test_is_a_backbone() -> None:
     table = Tabular(TWO, EVEN, ("a", "b"))
     assert isinstance(table, Backbone)
-    assert isinstance(table, Objecting)
     assert (table.length, table.vocab.size) == (2, 2)
 
 

@@ -11,15 +11,16 @@ from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.bench import head as bench
 from pairmi.bench import head_cost, probing
 from pairmi.cli import main
+from pairmi.loading import identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
-from pairmi.spec import identify
 from pairmi.store import shard_file, triangle, write_shard
 from pairmi.types import PairmiError
+from worlds import Linked
 
 GRAPH = (torch.arange(8)[:, None] // 4 == torch.arange(8) // 4).double().fill_diagonal_(0)
-MODEL = replace(tiny(attention=True), graph=GRAPH)
+MODEL = replace(tiny(attention=True), task=Linked(GRAPH))
 LABELS, SETTINGS = labelled(MODEL, 60)
 
 

@@ -8,8 +8,11 @@ import torch
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.deaths import alive, deaths
-from pairmi.decoding import Sampling, decode
-from pairmi.spec import Model, load, rule
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
+from pairmi.loading import load
+from pairmi.model import Model
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import complete_grids
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
 from rules import opinionated

@@ -7,10 +7,13 @@ import torch
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.exact import Exact, evaluate
 from pairmi.bench.worlds import full_probe
-from pairmi.decoding import Sampling, iter_decode
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
 from pairmi.draw import Streams
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import Model, load, rule
+from pairmi.spec import rule
 from pairmi.tasks.tables import markov_chain, parity, permutations, potts_grid, random_table
 from pairmi.types import Selector, Turn
 from rules import PAIRWISE, reckless

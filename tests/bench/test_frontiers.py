@@ -8,9 +8,10 @@ from pairmi.bench.boards import make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
 from pairmi.cli import main
-from pairmi.decoding import Sampling
+from pairmi.commit import Sampling
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load, rule
+from pairmi.spec import rule
 from pairmi.types import PairmiError
 
 MODEL = load("sudoku-small")

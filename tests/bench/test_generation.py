@@ -5,8 +5,9 @@ import torch
 
 from pairmi.bench.generation import Maker, fill
 from pairmi.bench.ledger import Ledger
-from pairmi.decoding import Sampling
-from pairmi.spec import Model, load
+from pairmi.commit import Sampling
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.tasks.protein.scores import pseudo_perplexity
 from proteins import opinionated_weights
 

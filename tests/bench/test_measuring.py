@@ -15,7 +15,7 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.measuring import Measuring, recorded
 from pairmi.bench.sudoku import settings_of
 from pairmi.cli import main
-from pairmi.decoding import Sampling
+from pairmi.commit import Sampling
 from pairmi.spread.local import Local
 from pairmi.spread.units import Failure, Incomplete, Job, Unit
 from pairmi.types import PairmiError

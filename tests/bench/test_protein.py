@@ -9,9 +9,11 @@ from pairmi.bench import protein
 from pairmi.bench.generation import Made, Maker
 from pairmi.bench.ledger import Ledger
 from pairmi.cli import main
+from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import Model, load, rule
+from pairmi.spec import rule
 from pairmi.tasks.protein.scores import embed
 from proteins import family_members, opinionated_weights, write_fasta
 

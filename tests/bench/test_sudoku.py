@@ -4,8 +4,8 @@ from torch import Tensor
 
 from pairmi.bench import sudoku
 from pairmi.bench.boards import Boards, make_boards
-from pairmi.decoding import Sampling
-from pairmi.spec import Model
+from pairmi.commit import Sampling
+from pairmi.model import Model
 from pairmi.tasks.sudoku.puzzles import paper_puzzles
 from pairmi.types import Prediction, Vocab
 

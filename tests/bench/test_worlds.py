@@ -2,8 +2,9 @@ import pytest
 
 from pairmi.bench.grid import all_settings, settings
 from pairmi.bench.worlds import full_probe, lossless, sweep
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load, rule
+from pairmi.spec import rule
 
 
 def test_every_rule_is_swept_and_every_setting_is_a_rule() -> None:

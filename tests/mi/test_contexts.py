@@ -3,9 +3,9 @@ import torch
 
 from pairmi.counting import Counting
 from pairmi.info import pairs
+from pairmi.loading import load
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
-from pairmi.spec import load
 from pairmi.types import PairmiError
 
 MODEL = load("sudoku4")

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from heads import low_rank, pair_mlp, tiny
+from pairmi.commit import Sampling
 from pairmi.counting import Counting
-from pairmi.decoding import Sampling, decode
+from pairmi.decoding import decode
 from pairmi.draw import Streams
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe

@@ -6,15 +6,17 @@ import pytest
 import torch
 
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.decoding import Sampling, decode, iter_decode
+from pairmi.commit import Sampling
+from pairmi.decoding import decode, iter_decode
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import Model, rule
+from pairmi.spec import rule
 from pairmi.tasks.tables import parity, permutations, random_table
 from pairmi.types import Reason, Selector, Tokens
 from rules import PAIRWISE, opinionated, partly_given, reckless, singly, varieties
-from worlds import generator, tabular
+from worlds import Linked, generator, tabular
 
-TABLE = Model(tabular(random_table(5, 3, generator(1), sparsity=0.4, sharpness=1.5)), graph=torch.ones(5, 5).double().triu(3))
+TABLE = Model(tabular(random_table(5, 3, generator(1), sparsity=0.4, sharpness=1.5)), task=Linked(torch.ones(5, 5).double().triu(3)))
 WORLDS = {
     "table": TABLE,
     "permutations": Model(tabular(permutations(4))),
@@ -65,13 +67,13 @@ def test_every_pass_fills_some_unknowns_and_explains_the_rest(world: str, spec: 
         assert torch.equal(step.tokens != before, step.committed)
         ranks = torch.where(chosen, step.selection.order, -1).sort(1).values
         assert all(row[row >= 0].tolist() == list(range(int(count))) for row, count in zip(ranks, chosen.sum(1), strict=True))
-        reason = step.selection.waiting.reason
+        reason = step.waiting.reason
         assert torch.equal(reason == Reason.GIVEN, ~masked)
         assert torch.equal(reason == Reason.FILLED, chosen)
-        blocker = step.selection.waiting.blocker
+        blocker = step.waiting.blocker
         assert torch.equal(blocker >= 0, reason == Reason.DEPENDENT)
         assert chosen.gather(1, blocker.clamp_min(0))[blocker >= 0].all()
-        assert not step.selection.waiting.amount.isnan().any()
+        assert not step.waiting.amount.isnan().any()
         tokens = tokens.index_copy(0, step.rows, step.tokens)
         passes[step.rows] = step.passes
     assert not (tokens == model.vocab.size).any()

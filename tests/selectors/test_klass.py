@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pairmi.decoding import Sampling, decode
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
 from pairmi.selectors.klass import Klass
 from pairmi.tasks.tables import random_table
 from pairmi.types import PairmiError, Reason, Selection

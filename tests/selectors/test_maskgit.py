@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from pairmi.decoding import Sampling, iter_decode
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
 from pairmi.selectors.maskgit import MaskGIT
 from pairmi.tasks.tables import permutations
 from pairmi.types import PairmiError, Prediction, Tokens, Vocab

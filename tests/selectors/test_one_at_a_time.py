@@ -2,11 +2,13 @@ import pytest
 import torch
 
 from pairmi.bench.stopwatch import Stopwatch, watched
-from pairmi.decoding import Sampling, decode
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.ranking import ranked, take
-from pairmi.spec import load, rule
+from pairmi.spec import rule
 from pairmi.types import Reason, Selection, Turn
 from rules import reckless, singly
 

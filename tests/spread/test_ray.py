@@ -16,7 +16,7 @@ from jobs import XOR, Drifting, Nowhere, Patient, Squares, Touchy, squares, unit
 from pairmi.cli import main
 from pairmi.commands.engine import results_alone
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.spread.local import Local
 from pairmi.spread.ray import WINDOW, Ray
 from pairmi.spread.units import Engine, Outcome

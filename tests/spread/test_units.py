@@ -7,8 +7,9 @@ from heads import RandomStates, tiny
 from jobs import XOR, Squares, squares, units
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
+from pairmi.loading import identify, load
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, identify, load
+from pairmi.model import Model
 from pairmi.spread.local import Local
 from pairmi.spread.placed import Placed, placed
 from pairmi.spread.units import (

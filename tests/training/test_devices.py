@@ -16,7 +16,8 @@ from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.spec import Model, identify
+from pairmi.loading import identify
+from pairmi.model import Model
 from pairmi.spread.placed import placed
 from pairmi.training.denoise import Denoise, DenoiseConfig, new_network
 from pairmi.training.distill import Distill, DistillConfig, make_head

@@ -10,7 +10,7 @@ from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.cli import main
 from pairmi.draw import Streams
 from pairmi.info import pairs
-from pairmi.spec import identify, with_head
+from pairmi.loading import identify, with_head
 from pairmi.store import shard_file, square, triangle, write_shard
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform_pairs
 from pairmi.training.distill import Distill, DistillConfig, batch_of, export_head, make_head, moved, started

@@ -20,13 +20,14 @@ from heads import SHAPE, RandomStates, labelled, sudoku, tiny
 from pairmi.backbones.transformer import Transformer
 from pairmi.cli import main
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.spread.units import Incomplete
 from pairmi.store import part_of, read_store, square, triangle
 from pairmi.tasks.sudoku.rules import peers
 from pairmi.training.labels import Effort, label, make_labels
 from pairmi.training.states import State, SudokuStates
 from pairmi.types import PairmiError, Prediction
+from worlds import Linked
 
 MODEL = tiny()
 
@@ -221,7 +222,7 @@ def test_a_state_that_cannot_be_labelled_is_named_and_the_other_shards_are_made(
 
 
 def test_sudoku_states_are_labelled(tmp_path: Path) -> None:
-    model = Model(sudoku().backbone, graph=peers())
+    model = Model(sudoku().backbone, task=Linked(peers()))
     states = SudokuStates(rules=("top-k:k=30",))
     make_labels(model, states, tmp_path, 8, probe=Probe(floor=1.0), shard=8, quiet=True)
     found, settings = read_store(tmp_path)

@@ -8,7 +8,7 @@ import torch
 
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.cli import main
-from pairmi.spec import load
+from pairmi.loading import load
 from pairmi.tasks.protein.fasta import Record
 from pairmi.training.denoise import Corpus
 from pairmi.training.protein import LEVELS, ProteinCorpus, read_corpus

@@ -9,9 +9,9 @@ import torch
 import pairmi
 from foreign import made as pretrained
 from pairmi.cli import main
+from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.probe import Probe
-from pairmi.spec import load
 from pairmi.store import read_store, square
 from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.training.length_buckets import typical_share

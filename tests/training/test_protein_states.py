@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pairmi.spec import Model, load
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.tasks.protein.fasta import Record, read_proteins
 from pairmi.training.protein_states import ProteinStates, family_name
 from pairmi.training.states import States

@@ -1,11 +1,12 @@
 import torch
 
 from heads import sudoku
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.tasks.sudoku.rules import peers
 from pairmi.training.states import States, SudokuStates, grid_name, uniform_masks
+from worlds import Linked
 
-MODEL = Model(sudoku().backbone, graph=peers())
+MODEL = Model(sudoku().backbone, task=Linked(peers()))
 FEW = SudokuStates(each=2, rules=("top-k:k=20", "mi-bound:mi=structural,budget=3"))
 
 

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from pairmi import api
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load
 from serving import PUZZLE, Slow, explorer
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

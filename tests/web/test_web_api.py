@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from pairmi import api as public
-from pairmi.decoding import Sampling
+from pairmi.commit import Sampling
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load, parameters
+from pairmi.spec import parameters
 from pairmi.types import PairmiError
 from pairmi.web import api
 from pairmi.web.work import Watch

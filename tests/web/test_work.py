@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pairmi import api
-from pairmi.spec import load
+from pairmi.loading import load
 from pairmi.types import PairmiError
 from pairmi.web.work import PIECE, Busy, Lane, Stopped, Watch, watched
 from serving import until

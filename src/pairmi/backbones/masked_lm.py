@@ -26,7 +26,7 @@ class Settings:
 
 
 class MaskedLM(nn.Module):
-    """A network with its translation; a prediction lives where its tokens live, wherever the network does.
+    """A network with its translation; tokens and predictions live where the network does.
 
     On a CPU it computes in float32 and a row's bits do not depend on its batch (`Rowwise`). On a GPU the matrix products are
     in float16: of the half precisions the one with more digits (on AntiBERTy its log-probabilities are 10 times closer to those of
@@ -49,10 +49,9 @@ class MaskedLM(nn.Module):
                 f"MaskedLM: the tokenizer uses ids up to {translation.largest}, the model knows 0..{network.config.vocab_size - 1}; "
                 "they do not belong together"
             )
-        if place.type == "cpu":
-            make_rowwise(network)
+        make_rowwise(network)  # which only matters on a CPU, in float32
         self.network = network.to(place).eval().requires_grad_(False)
-        self.translation, self.settings, self.device, self.dtype = translation, settings, place, dtype
+        self.translation, self.settings, self.dtype = translation, settings, dtype
         self.vocab: Vocab = translation.vocab
         self.layers: tuple[int, ...] = (
             depth if layer is None else layer % (depth + 1),
@@ -90,17 +89,15 @@ class MaskedLM(nn.Module):
                 f"MaskedLM: a canvas of {tokens.shape[1]} positions is too long for this model; at most {self.longest} "
                 f"(and its {self.translation.added} special tokens); cut the sequence"
             )
-        ids = self.translation.inputs(tokens).to(self.device)
+        ids = self.translation.inputs(tokens)
         if self.attention and len(ids) == 1:
             ids = ids.expand(2, -1)  # eager attention multiplies a lone row by another kernel: give it a twin
-        with products_in(self.dtype, self.device.type):
+        with products_in(self.dtype, tokens.device.type):
             out = self.network(input_ids=ids, output_hidden_states=True, output_attentions=self.attention)
         log_probs = self.translation.log_probs(out.logits[: len(tokens)])
-        if self.dtype != torch.float32 and not bool(torch.isfinite(log_probs).all()):
-            raise PairmiError(f"MaskedLM: numbers outside the range of {self.dtype}; load the model with precision='float32' or 'bfloat16'")
         hidden = torch.cat([self.translation.within(out.hidden_states[layer])[: len(tokens)].float() for layer in self.layers], dim=2)
-        attention = self._averaged(out.attentions)[: len(tokens)].to(tokens.device) if self.attention else None
-        return Prediction(tokens, log_probs.to(tokens.device), hidden.to(tokens.device), attention)
+        attention = self._averaged(out.attentions)[: len(tokens)] if self.attention else None
+        return Prediction(tokens, log_probs, hidden, attention)
 
     def _averaged(self, layers: tuple[Float[Tensor, "B H T T"], ...]) -> Attention:
         """Over heads and layers, between our positions: what goes to special tokens is left out, so rows sum to less than 1."""

@@ -2,14 +2,14 @@
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.info import pair_matrix
 from pairmi.types import PairMatrix, PairmiError, Prediction, Tokens, Vocab
 
 
-class Tabular:
+class Tabular(nn.Module):
     """The joint given by its support (sequences [S, L]) and their weights, in float64.
 
     Where a context has no completion every open position is uniform: a rule that filled a contradiction in goes on.
@@ -22,18 +22,17 @@ class Tabular:
             raise PairmiError("Tabular: the support must hold each sequence once; add the weights of equal ones up")
         if not (torch.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
             raise PairmiError("Tabular: the weights must be finite, not negative and not all zero")
+        super().__init__()
         self.vocab = Vocab(symbols)
-        self.support, self.weights = support, weights.double() / weights.double().sum()
-        self._onehot = functional.one_hot(support, self.vocab.size).double().flatten(1)  # [S, L * V]
+        self.support: Tensor
+        self.weights: Tensor
+        self.register_buffer("support", support)
+        self.register_buffer("weights", weights.double() / weights.double().sum())
 
     @property
     def length(self) -> int:
         """The number of positions."""
         return self.support.shape[1]
-
-    def validate(self, canvas: Int[Tensor, " L"]) -> str | None:
-        """Whether any sequence of the support fits."""
-        return None if bool(self.consistent(canvas[None]).any()) else "no sequence of this world fits the given positions"
 
     def consistent(self, tokens: Tokens) -> Bool[Tensor, "B S"]:
         """Which sequences of positive weight fit each context."""
@@ -47,11 +46,11 @@ class Tabular:
         joint = self.consistent(tokens) * self.weights
         return joint / joint.sum(1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
 
-    def __call__(self, tokens: Tokens) -> Prediction:
+    def forward(self, tokens: Tokens) -> Prediction:
         """The exact conditional marginals."""
         posterior = self.posterior(tokens)
         # Added up sequence by sequence: a matrix product rounds differently in batches of different sizes.
-        marginals = torch.zeros(*tokens.shape, self.vocab.size, dtype=torch.float64).scatter_add_(
+        marginals = torch.zeros(*tokens.shape, self.vocab.size, dtype=torch.float64, device=tokens.device).scatter_add_(
             2, self.support.t().expand(len(tokens), -1, -1), posterior[:, None, :].expand(-1, self.length, -1)
         )
         alive = posterior.sum(1) > 0.5
@@ -62,7 +61,8 @@ class Tabular:
     def pair_marginals(self, tokens: Tokens) -> Float[Tensor, "B L V L V"]:
         """P(x_i, x_j | context)."""
         length, size = self.length, self.vocab.size
-        joint = torch.einsum("bs,sx,sy->bxy", self.posterior(tokens), self._onehot, self._onehot)
+        onehot = functional.one_hot(self.support, size).double().flatten(1)  # [S, L * V]
+        joint = torch.einsum("bs,sx,sy->bxy", self.posterior(tokens), onehot, onehot)
         return joint.view(len(tokens), length, size, length, size)
 
     def mutual_information(self, tokens: Tokens) -> PairMatrix:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.types import LogProbs, Tokens, Vocab
+from pairmi.types import LogProbs, PairmiError, Tokens, Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
 BLANK = "□"  # stands for an unknown position where "." and "_" are symbols themselves
@@ -41,7 +42,7 @@ class Translation:
 
     def inputs(self, tokens: Tokens) -> Int[Tensor, "B T"]:
         """What the model reads: T = L + the special tokens."""
-        table = torch.tensor([*self.ids.values(), self.mask], device=tokens.device)
+        table = self._table(tokens.device)
         before, after = (table.new_tensor(edge).expand(len(tokens), -1) for edge in (self.before, self.after))
         return torch.cat([before, table[tokens], after], dim=1)
 
@@ -51,8 +52,32 @@ class Translation:
 
     def log_probs(self, logits: Float[Tensor, "B T C"]) -> LogProbs:
         """The usable columns of our positions, normalised among themselves in float32."""
-        columns = torch.tensor(list(self.ids.values()), device=logits.device)
-        return functional.log_softmax(self.within(logits)[:, :, columns].float(), dim=-1)
+        return functional.log_softmax(self.within(logits)[:, :, self._table(logits.device)[:-1]].float(), dim=-1)
+
+    def _table(self, device: torch.device) -> Int[Tensor, " V+1"]:
+        """The model's id of each of ours, the mask last; made once for a device."""
+        if device not in self._tables:
+            self._tables[device] = torch.tensor([*self.ids.values(), self.mask], device=device)
+        return self._tables[device]
+
+    @cached_property
+    def _tables(self) -> dict[torch.device, Tensor]:
+        return {}
+
+    def ours(self, ids: Int[Tensor, " T"]) -> Int[Tensor, " L"]:
+        """Our ids of what the model's own tokenizer made of a sequence, with or without the special tokens around it."""
+        listed = ids.tolist()
+        if self.before and tuple(listed[: len(self.before)]) == self.before:
+            listed = listed[len(self.before) :]
+        if self.after and tuple(listed[-len(self.after) :]) == self.after:
+            listed = listed[: -len(self.after)]
+        known = {theirs: our for our, theirs in enumerate(self.ids.values())} | {self.mask: len(self.ids)}
+        strange = [i for i in listed if i not in known]
+        if strange:
+            raise PairmiError(
+                f"token ids: {strange[0]} is no usable symbol of this model's tokenizer (a special token inside the sequence?)"
+            )
+        return torch.tensor([known[i] for i in listed], dtype=torch.long)
 
 
 def around(ids: list[Any], mask: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

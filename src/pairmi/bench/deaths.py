@@ -9,14 +9,16 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.bench.boards import Boards
-from pairmi.decoding import Sampling, iter_decode
+from pairmi.commit import Sampling
+from pairmi.counting import Counting
+from pairmi.decoding import iter_decode
 from pairmi.draw import Streams
 from pairmi.mi.probe import Probe
+from pairmi.model import Model
 from pairmi.selectors.mi_bound import MIBound
-from pairmi.spec import Model, rule
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name
 from pairmi.tasks.sudoku.solver import solve
-from pairmi.tempered import Tempered
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams, Turn
 
 Canvas = Int[Tensor, " 81"]
@@ -50,7 +52,7 @@ class _Known:
 
 def deaths(model: Model, boards: Boards, spec: str, sampling: Sampling) -> dict[str, Any]:
     """Decode by `mi-bound`, filled at once and not verified; of every board that comes out wrong the pass that decided it, and why."""
-    selector, backbone = rule(spec, model), Tempered(model, sampling.temperature)
+    selector, backbone = rule(spec, model), Counting(model)
     if not isinstance(selector, MIBound) or sampling.verify:
         raise PairmiError(f"deaths: expected mi-bound, filled at once and not verified, got {spec!r}")
     ways = [[canvas] for canvas in boards.canvases]
@@ -79,7 +81,7 @@ def _last_hope(way: list[Canvas]) -> tuple[Canvas, Canvas]:
     return way[low], way[high]
 
 
-def _explained(backbone: Backbone, selector: MIBound, board: int, before: Canvas, after: Canvas) -> Death:
+def _explained(backbone: Counting, selector: MIBound, board: int, before: Canvas, after: Canvas) -> Death:
     filled = torch.nonzero(before != after)[:, 0].tolist()
 
     def survives(cells: list[int]) -> bool:

@@ -13,8 +13,8 @@ from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.measuring import Measuring, recorded
 from pairmi.bench.stats import Interval, Swept, area, cost_ratio, paired_difference
-from pairmi.decoding import Sampling
-from pairmi.spec import Model
+from pairmi.commit import Sampling
+from pairmi.model import Model
 from pairmi.spread.local import Local
 from pairmi.spread.units import Engine, Failure
 from pairmi.types import PairmiError

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from pairmi.backbones.checkpoint import fingerprint
 from pairmi.bench.ledger import Ledger
-from pairmi.decoding import Sampling, decode
-from pairmi.spec import Model, identify, looks_at_pairs, rule
-from pairmi.tasks.protein.lengths import same_length
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
+from pairmi.loading import identify
+from pairmi.model import Model
+from pairmi.spec import looks_at_pairs, rule
 from pairmi.tasks.protein.scores import pseudo_perplexity
 
 
@@ -29,16 +31,10 @@ class Made:
 
 def fill(model: Model, canvases: Sequence[Tensor], spec: str, sampling: Sampling, batch: int) -> Made:
     """Decode canvases of different lengths, those of one length together."""
-    texts, totals, start = dict[int, str](), torch.zeros(3), time.perf_counter()
-    selector = rule(spec, model)
-    for places in same_length([len(canvas) for canvas in canvases], batch):
-        tokens = torch.stack([canvases[place] for place in places])
-        out = decode(model, tokens, selector, sampling, torch.tensor(places), batch)
-        texts |= {place: model.vocab.decode(row) for place, row in zip(places, out.tokens, strict=True)}
-        totals += torch.tensor([float(out.passes.sum()), float(out.rows.sum()), float(out.probe_rows)])
-    passes, rows, probes = (totals / len(canvases)).tolist()
-    seconds = (time.perf_counter() - start) / len(canvases)
-    return Made([texts[place] for place in range(len(canvases))], passes, rows, probes, seconds)
+    start = time.perf_counter()
+    out = decode(model, canvases, rule(spec, model), sampling, batch_size=batch)
+    passes, rows, probes = (sum(getattr(one, name) for one in out) / len(out) for name in ("passes", "rows", "probe_rows"))
+    return Made([one.text for one in out], passes, rows, probes, (time.perf_counter() - start) / len(out))
 
 
 @dataclass(frozen=True)

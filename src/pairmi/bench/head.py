@@ -9,10 +9,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pairmi.bench import fidelity, report
+from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
+from pairmi.loading import identify, with_head
 from pairmi.mi.proxies import Attended, Shuffled, Structural
-from pairmi.spec import Model, identify, with_head
+from pairmi.model import Model
 from pairmi.store import Labels, grown, triangle
 from pairmi.types import Backbone, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
 
@@ -47,8 +49,9 @@ def contenders(model: Model, heads: Sequence[str]) -> Iterator[tuple[str, Model,
     yield "constant", model, Constant(), True
     yield "entropy product", model, EntropyProduct(), True
     yield "attention", model, Attended(), True
-    if model.graph is not None:
-        yield "structural", model, Structural(model.graph), True
+    graph = model.graph
+    if graph is not None:
+        yield "structural", model, Structural(graph), True
 
 
 def predicted_by(mi: PairwiseMI, model: Model, labels: Labels, batch: int = 64) -> Float[Tensor, "S T"]:
@@ -56,7 +59,7 @@ def predicted_by(mi: PairwiseMI, model: Model, labels: Labels, batch: int = 64) 
     out, longest = torch.zeros_like(labels.mi), labels.tokens.shape[1]
     for places, some in labels.by_length():
         for index in torch.arange(len(some)).split(batch):
-            matrices = mi(model(some.tokens[index]), model, Streams(0, places[index]))
+            matrices = mi(model(some.tokens[index]), Counting(model), Streams(0, places[index]))
             out[places[index]] = triangle(grown(matrices, longest)).float()
     return out
 
@@ -91,7 +94,8 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
     if not len(labels):
         raise PairmiError("bench head: no labelled state of a test grid; make more labels")
     within = labels.known(model.vocab.size)
-    linked = None if model.graph is None else triangle(model.graph[None])[0] > 0
+    graph = model.graph
+    linked = None if graph is None else triangle(graph[None])[0] > 0
     estimates = {"probe": labels.mi}
     for name, reader, mi, fitted in contenders(model, heads):
         values = predicted_by(mi, reader, labels)

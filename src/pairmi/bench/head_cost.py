@@ -8,6 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, bmm_flop, sdpa_flop_count
 
 from pairmi.bench.speed import seconds
+from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.mi.head import LowRankHead
 from pairmi.types import Backbone, PairwiseMI, Tokens
@@ -60,12 +61,12 @@ def cost_records(heads: Mapping[str, tuple[Backbone, PairwiseMI]], tokens: Token
     records = []
     with torch.inference_mode():
         for name, (backbone, head) in heads.items():
-            sample = backbone(tokens[:few])
-            arithmetic = flops(lambda: backbone(tokens[:few])), flops(lambda: head(sample, backbone, Streams(0, torch.arange(few))))  # noqa: B023
+            sample, meter = backbone(tokens[:few]), Counting(backbone)
+            arithmetic = flops(lambda: backbone(tokens[:few])), flops(lambda: head(sample, meter, Streams(0, torch.arange(few))))  # noqa: B023
             some = tokens if arithmetic[1] < arithmetic[0] else tokens[: max(few, len(tokens) // 16)]
             prediction, streams = backbone(some), Streams(0, torch.arange(len(some)))
-            head(prediction, backbone, streams)
-            times = [(seconds(lambda: backbone(some)), seconds(lambda: head(prediction, backbone, streams))) for _ in range(rounds)]  # noqa: B023
+            head(prediction, meter, streams)
+            times = [(seconds(lambda: backbone(some)), seconds(lambda: head(prediction, meter, streams))) for _ in range(rounds)]  # noqa: B023
             records.append(
                 {
                     "head": name,

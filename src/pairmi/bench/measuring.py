@@ -8,8 +8,8 @@ from typing import Any
 from pairmi.bench import sudoku
 from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import Ledger
-from pairmi.decoding import Sampling
-from pairmi.spec import Model
+from pairmi.commit import Sampling
+from pairmi.model import Model
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 

@@ -13,7 +13,7 @@ from pairmi.bench.head import groups
 from pairmi.bench.speed import seconds
 from pairmi.counting import Counting
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.store import Labels
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.types import Tokens

@@ -12,7 +12,7 @@ from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.bench.generation import Made, Maker
 from pairmi.bench.protein import TABLE_2, Yardstick, chosen, quality, yardstick
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.tasks.protein.clusters import difference
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.tasks.protein.novelty import Nearest

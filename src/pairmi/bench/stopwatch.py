@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, cast
 
 from pairmi.selectors.one_at_a_time import OneAtATime
-from pairmi.types import Backbone, PairMatrix, PairwiseMI, Prediction, RowStreams, Selection, Selector, Tokens, Turn, Vocab
+from pairmi.types import Backbone, Meter, PairMatrix, PairwiseMI, Prediction, RowStreams, Selection, Selector, Tokens, Turn, Vocab
 
 
 @dataclass
@@ -67,7 +67,7 @@ class TimedMI:
     mi: PairwiseMI
     watch: Stopwatch
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix of each row."""
         with self.watch.during("mi"):
             return self.mi(prediction, backbone, rng)

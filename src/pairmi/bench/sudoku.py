@@ -13,9 +13,12 @@ from pairmi.bench.boards import Boards
 from pairmi.bench.stats import wilson
 from pairmi.bench.stopwatch import Stopwatch, TimedBackbone, watched
 from pairmi.bench.uniformity import worst_fit
-from pairmi.decoding import Sampling, iter_decode
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
 from pairmi.info import confidence
-from pairmi.spec import Model, identify, looks_at_pairs, rule
+from pairmi.loading import identify
+from pairmi.model import Model
+from pairmi.spec import looks_at_pairs, rule
 
 
 def measure(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:
@@ -26,18 +29,17 @@ def measure(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: 
     watch = Stopwatch()
     selector, backbone = watched(rule(spec, model), watch), TimedBackbone(model, watch)
     filled, passes = boards.canvases.clone(), torch.zeros(len(boards.canvases), dtype=torch.long)
-    evaluated, drafted, committed, probe_rows = torch.zeros_like(passes), 0, 0, 0
+    evaluated, probes, drafted, committed = torch.zeros_like(passes), torch.zeros_like(passes), 0, 0
     for some in torch.arange(len(filled)).split(batch):
         with watch.during("loop"):
             for step in iter_decode(backbone, boards.canvases[some], selector, sampling, some):
                 where = some[step.rows]
-                filled[where], passes[where], evaluated[where] = step.tokens, step.passes, step.evaluated
-                drafted, committed = drafted + int(step.selection.chosen.sum()), committed + int(step.committed.sum())
-                probe_rows += step.probe_rows
+                filled[where], passes[where], evaluated[where], probes[where] = step.tokens, step.passes, step.evaluated, step.probe_rows
+                drafted, committed = drafted + int(step.drafted.sum()), committed + int(step.committed.sum())
     good = boards.good(filled)
     low, high = wilson(int(good.sum()), len(good))
     record = {"boards": len(good), "quality": float(good.double().mean()), "low": low, "high": high}
-    record |= {"passes": float(passes.double().mean()), "rows": (int(evaluated.sum()) + probe_rows) / len(good)}
+    record |= {"passes": float(passes.double().mean()), "rows": int((evaluated + probes).sum()) / len(good)}
     record |= {"accepted": committed / drafted, "seconds_per_board": sum(watch.seconds.values()) / len(good)}
     record |= {f"{name}_seconds": watch.seconds.get(name, 0.0) / len(good) for name in ("pass", "mi", "rule", "loop")}
     if boards.solutions is None:

@@ -9,8 +9,9 @@ import torch
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.exact import evaluate
 from pairmi.bench.grid import all_settings
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load, parameters, parse, rule
+from pairmi.spec import parameters, parse, rule
 from pairmi.tasks.tables import WORLDS
 
 

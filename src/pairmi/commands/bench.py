@@ -11,8 +11,8 @@ from tqdm import tqdm
 from pairmi.bench import report
 from pairmi.commands import frontiers
 from pairmi.commands.engine import chosen_engine
+from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load
 from pairmi.spread.local import Local
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import PairmiError
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 def _bench_head(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Fidelity on test grids or families, by source and by masked fraction, then the cost beside a pass."""
     from pairmi.bench import head, head_cost
-    from pairmi.spec import with_head
+    from pairmi.loading import with_head
     from pairmi.store import read_store
 
     found, settings = read_store(options.labels, options.limit)
@@ -92,7 +92,7 @@ def _bench_probe(options: argparse.Namespace) -> list[dict[str, Any]]:
     print(report.table(records, probing.ROWS))
     some = probing.sample(found, options.limit or 64)
     extra = [probing.confirmed(model, some, probe), probing.throughput(model, some, probe)]
-    if model.conflict is not None:
+    if model.task.conflict is not None:
         extra.append(probing.equivariance(model, some, probe, torch.Generator().manual_seed(0)))
     for record in extra:
         print(f"\n{report.table([record], tuple(record))}")

@@ -9,9 +9,9 @@ from tqdm import tqdm
 from pairmi.bench import contacts, protein, protein_study, report
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
+from pairmi.loading import load
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
-from pairmi.spec import load
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.tasks.protein.novelty import Nearest

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi import api
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.tasks.protein.fasta import open_text, parse_fasta
 from pairmi.tasks.protein.residues import complaint, speaks_protein
 from pairmi.types import PairmiError

@@ -14,12 +14,12 @@ from tqdm import tqdm
 from pairmi import api
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
-from pairmi.decoding import Sampling
-from pairmi.spec import Model, load
+from pairmi.commit import Sampling
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
-from pairmi.tempered import Tempered
-from pairmi.types import PairmiError
+from pairmi.types import PairmiError, Result
 
 WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
 
@@ -43,7 +43,7 @@ class Filling:
         parts, failures = bisect_failures(self._filled, unit.items, lambda canvas: canvas.name)
         return Outcome(unit, [filled for part in parts for filled in part] or None, tuple(failures))
 
-    def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, api.Filled]]:
+    def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, Result]]:
         outs = api.decode(
             self.model,
             [canvas.tokens for canvas in canvases],
@@ -58,7 +58,7 @@ class Filling:
 
 def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
     """Refuse a canvas that is known to have no completion."""
-    found = model.search(canvas.tokens) if model.search is not None else None
+    found = model.task.search(canvas.tokens) if model.task.search is not None else None
     if found is not None and not found[0] and not options.anyway:
         raise PairmiError(f"{canvas.name}: {found[1]}; --anyway fills it all the same")
     if found is not None:
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         raise PairmiError(f"--batch {options.batch}: must be at least 1")
     engine = chosen_engine(options)
     model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
-    api.resolve(options.rule, model), Tempered(model, options.temperature)  # refuse what cannot be before anything starts
+    api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
@@ -96,7 +96,7 @@ def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
 
 
-def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]], trace: bool) -> Iterator[str]:
+def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, Result]], trace: bool) -> Iterator[str]:
     """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed."""
     opening = before = json.dumps(header)[:-1] + ', "results": ['
     incomplete = None
@@ -114,12 +114,12 @@ def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, api.Filled]
         raise incomplete
 
 
-def _described(model: Model, canvas: Canvas, out: api.Filled) -> str:
+def _described(model: Model, canvas: Canvas, out: Result) -> str:
     """For people; FASTA gives FASTA, unless there is more to tell."""
     if canvas.record is not None and not out.steps:
         return f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}\n"
     lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows"]
     for number, step in enumerate(out.steps, 1):
-        lines.append(f"  pass {number}: " + ", ".join(f"{model.place(i)}={symbol}" for i, symbol in step.filled.items()))
-        lines += [f"    {model.place(i)} waits: {reason}" for i, reason in step.waiting.items()]
+        lines.append(f"  pass {number}: " + ", ".join(f"{model.task.position(i)}={symbol}" for i, symbol in step.filled.items()))
+        lines += [f"    {model.task.position(i)} waits: {reason}" for i, reason in step.waiting.items()]
     return "\n".join(lines) + "\n"

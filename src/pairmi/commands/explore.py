@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import torch
 
-from pairmi.spec import EMBEDDED, load
+from pairmi.loading import EMBEDDED, load
 from pairmi.types import PairmiError
 
 

@@ -13,8 +13,9 @@ from pairmi.bench.boards import make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
 from pairmi.commands.engine import loading_device, results_alone
-from pairmi.decoding import Sampling
-from pairmi.spec import load, rule
+from pairmi.commit import Sampling
+from pairmi.loading import load
+from pairmi.spec import rule
 from pairmi.spread.units import Engine, Failure, Incomplete
 
 ESTIMATES = ("probe", "head", "shuffled", "structural", "attention")

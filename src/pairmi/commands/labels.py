@@ -5,8 +5,9 @@ import argparse
 import torch
 
 from pairmi.commands.engine import chosen_engine, loading_device
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, load
+from pairmi.model import Model
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.training.labels import Effort, make_labels
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 def drawn_from(model: Model, options: argparse.Namespace) -> States:
     """Where the states of this kind of model come from."""
-    if model.conflict is not None:
+    if model.task.conflict is not None:
         return SudokuStates()
     if not speaks_protein(model.vocab):
         raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model and none of proteins; states can be drawn for these only")

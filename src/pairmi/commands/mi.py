@@ -12,7 +12,8 @@ from tqdm import tqdm
 from pairmi import api
 from pairmi.bench import report
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
-from pairmi.spec import Model, load
+from pairmi.loading import load
+from pairmi.model import Model
 
 
 def run(options: argparse.Namespace) -> None:
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     for canvas in tqdm(canvases, desc="mi", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)):
         found = _measured(model, canvas, options)
         if separator == opening and options.figure:
-            names = [model.place(i) for i in range(len(canvas.tokens))]
+            names = [model.task.position(i) for i in range(len(canvas.tokens))]
             report.draw_map(found.matrix.numpy(), names, f"{model.name}: {canvas.text[:60]}", options.figure)
         if options.json:
             print(separator, json.dumps(_document(canvas, found, options)), sep="", end="", flush=True)
@@ -54,4 +55,4 @@ def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namesp
     print(canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}")
     print(f"  {found.rows} rows evaluated; {within}")
     for i, j, nats in found.strongest(options.top):
-        print(f"  {model.place(i):>6} - {model.place(j):<6} {nats:.3f} nats")
+        print(f"  {model.task.position(i):>6} - {model.task.position(j):<6} {nats:.3f} nats")

@@ -15,8 +15,9 @@ from pairmi import api
 from pairmi.bench.head_cost import flops
 from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, load
+from pairmi.model import Model
 from pairmi.training.labels import Effort
 from pairmi.types import PairmiError
 
@@ -91,7 +92,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
         lines = list(canvas_lines(options.canvas))
         stride = max(1, len(lines) // options.sample)
         return [api.tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
-    if model.conflict is not None:
+    if model.task.conflict is not None:
         from pairmi.training.states import SudokuStates
 
         return [state.tokens for state in SudokuStates().draw(model, 0, 0, options.sample)]

@@ -3,8 +3,9 @@
 import argparse
 import json
 
+from pairmi.loading import EMBEDDED
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import COMMITS, EMBEDDED, ESTIMATES, parameters
+from pairmi.spec import COMMITS, ESTIMATES, parameters
 from pairmi.tasks.tables import WORLDS
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pairmi.info import entropy, pairs
-from pairmi.types import Backbone, PairMatrix, PairmiError, PerPosition, PerRow, Prediction, RowStreams
+from pairmi.counting import metered
+from pairmi.info import entropy_of, pairs
+from pairmi.types import Backbone, Meter, PairMatrix, PairmiError, PerPosition, PerRow, Prediction, RowStreams
 
 Form = Literal["joint", "kl", "entropy"]
 
@@ -55,7 +56,7 @@ class Probe:
         if not self.floor >= 0 or self.batch_rows < 1:
             raise PairmiError(f"Probe(floor={self.floor}, batch_rows={self.batch_rows}): floor must be >= 0 nats and batch_rows >= 1")
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The symmetrised matrix, not below 0."""
         return self.measure(prediction, backbone).matrix.clamp_min(0)
 
@@ -66,7 +67,7 @@ class Probe:
         size, shape = log_probs.shape[-1], (*masked.shape, masked.shape[1])
         kept, mean_entropy, kl_to_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
         mixture_entropy, inconsistency = torch.zeros_like(kept), torch.zeros_like(kept)
-        for (row, source), mass, moments in self._sources(prediction, backbone, probed):
+        for (row, source), mass, moments in self._sources(prediction, metered(backbone), probed):
             mixture = moments[0] / mass[:, None, None]
             kept[row, source] = mass[:, None].expand(-1, shape[1])
             mean_entropy[row, source] = moments[1]
@@ -75,7 +76,7 @@ class Probe:
             excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
             inconsistency[row, source] = excess.clamp_min(0)
         skipped = (log_probs.exp() * ~probed).sum(-1, keepdim=True)  # exactly 0 in the full probe, also in float32
-        base = entropy(log_probs)
+        base = entropy_of(prediction)
         if self.form == "joint":
             low = (kept * mixture_entropy - mean_entropy).clamp_min(0)
             guess, high = low, low + slack[:, :, None]
@@ -132,42 +133,43 @@ class Probe:
         return probed & prediction.queried[:, :, None], torch.where(prediction.queried, left, 0)
 
     def _sources(
-        self, prediction: Prediction, backbone: Backbone, probed: Tensor
+        self, prediction: Prediction, backbone: Meter, probed: Tensor
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Float[Tensor, " N"], tuple[Tensor, Tensor, Tensor]]]:
         """For groups of (canvas, position): the probed mass, and the sums over symbols of p_i(v) times q, H(q), KL(q || p).
 
-        A group's rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size.
+        A group's rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size. What is to
+        be probed is looked at once, at the start; after that the host waits for nothing.
         """
-        log_probs = prediction.log_probs.double()
-        where = torch.nonzero(probed.any(-1))  # [N, 2]
-        for group in self._groups(probed[where[:, 0], where[:, 1]].sum(-1)):
-            row, source = where[group].unbind(1)
-            owner, symbol = torch.nonzero(probed[row, source], as_tuple=True)
-            weight = log_probs[row[owner], source[owner], symbol].exp()
-            length, size = log_probs.shape[1:]
-            mixture = torch.zeros(len(group), length, size, dtype=torch.float64, device=row.device)
-            entropies, divergences = (torch.zeros(len(group), length, dtype=torch.float64, device=row.device) for _ in range(2))
-            for part in torch.arange(len(owner), device=row.device).split(self.batch_rows):
-                mine, v, w = owner[part], symbol[part], weight[part]
-                tokens = prediction.tokens[row[mine]].clone()
-                tokens[torch.arange(len(mine), device=row.device), source[mine]] = v
-                log_q = backbone(tokens).log_probs.double()
+        log_probs, (length, size) = prediction.log_probs.double(), prediction.log_probs.shape[1:]
+        device, every = log_probs.device, torch.nonzero(probed).cpu()  # [rows to evaluate, (canvas, position, symbol)]
+        sources, owners, counts = every[:, :2].unique_consecutive(dim=0, return_inverse=True, return_counts=True)
+        for first, last in self._groups(counts.tolist()):
+            mine = (owners >= first) & (owners < last)
+            (canvas, position, symbol), owner = every[mine].to(device).unbind(1), (owners[mine] - first).to(device)
+            weight = log_probs[canvas, position, symbol].exp()
+            mixture = torch.zeros(last - first, length, size, dtype=torch.float64, device=device)
+            entropies, divergences = (torch.zeros(last - first, length, dtype=torch.float64, device=device) for _ in range(2))
+            for part in torch.arange(len(owner), device=device).split(self.batch_rows):
+                whose, w = owner[part], weight[part]
+                tokens = prediction.tokens[canvas[part]].scatter(1, position[part, None], symbol[part, None])
+                log_q = backbone(tokens, canvas[part]).log_probs.double()
                 q = log_q.exp()
                 plogp = torch.xlogy(q, q)
-                cross = torch.where(q > 0, q * log_probs[row[mine]], 0).sum(-1)
-                mixture.index_add_(0, mine, w[:, None, None] * q)
-                entropies.index_add_(0, mine, -w[:, None] * plogp.sum(-1))
-                divergences.index_add_(0, mine, w[:, None] * (plogp.sum(-1) - cross).clamp_min(0))
-            mass = torch.zeros(len(group), dtype=torch.float64, device=row.device).index_add(0, owner, weight)
+                cross = torch.where(q > 0, q * log_probs[canvas[part]], 0).sum(-1)
+                mixture.index_add_(0, whose, w[:, None, None] * q)
+                entropies.index_add_(0, whose, -w[:, None] * plogp.sum(-1))
+                divergences.index_add_(0, whose, w[:, None] * (plogp.sum(-1) - cross).clamp_min(0))
+            mass = torch.zeros(last - first, dtype=torch.float64, device=device).index_add(0, owner, weight)
+            row, source = sources[first:last].to(device).unbind(1)
             yield (row, source), mass, (mixture, entropies, divergences)
 
-    def _groups(self, rows: Int[Tensor, " N"]) -> Iterator[Int[Tensor, " G"]]:
+    def _groups(self, rows: list[int]) -> Iterator[tuple[int, int]]:
         """Cut the sources, in order, into runs of at most `batch_rows` rows (one source alone may have more)."""
         start, filled = 0, 0
-        for source, count in enumerate(rows.tolist()):
+        for source, count in enumerate(rows):
             if filled and filled + count > self.batch_rows:
-                yield torch.arange(start, source, device=rows.device)
+                yield start, source
                 start, filled = source, 0
             filled += count
         if filled:
-            yield torch.arange(start, len(rows), device=rows.device)
+            yield start, len(rows)

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pairmi.info import entropy, pair_matrix
-from pairmi.types import Backbone, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
+from pairmi.info import entropy_of, pair_matrix
+from pairmi.types import Meter, PairMatrix, PairmiError, PairwiseMI, Prediction, RowStreams
 
 
 def _smaller_entropy(prediction: Prediction) -> PairMatrix:
     """min(H_i, H_j), the most that two positions can share."""
-    entropies = entropy(prediction.log_probs)
+    entropies = entropy_of(prediction)
     return torch.minimum(entropies[:, :, None], entropies[:, None, :])
 
 
@@ -20,7 +20,7 @@ def _smaller_entropy(prediction: Prediction) -> PairMatrix:
 class RandomMI:
     """A random share of the most that two positions can have in common."""
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """Drawn again in each pass."""
         length = prediction.tokens.shape[1]
         return pair_matrix(rng.uniform("random-mi", length, length) * _smaller_entropy(prediction), prediction.queried)
@@ -32,7 +32,7 @@ class Shuffled:
 
     mi: PairwiseMI
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """A new permutation in each pass."""
         masked = prediction.queried
         matrix = self.mi(prediction, backbone, rng)
@@ -49,18 +49,18 @@ class Structural:
 
     graph: Float[Tensor, "L L"]
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The graph's weights times min(H_i, H_j)."""
         if self.graph.shape[0] != prediction.tokens.shape[1]:
             raise PairmiError(f"Structural: the graph has {self.graph.shape[0]} positions, the canvas {prediction.tokens.shape[1]}")
-        return pair_matrix(self.graph * _smaller_entropy(prediction), prediction.queried)
+        return pair_matrix(self.graph.to(prediction.tokens.device) * _smaller_entropy(prediction), prediction.queried)
 
 
 @dataclass(frozen=True)
 class Attended:
     """The backbone's own attention weights, scaled by min(H_i, H_j)."""
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """Attention in both directions, averaged over heads and layers."""
         if prediction.attention is None:
             raise PairmiError("Attended: the backbone reports no attention; load it with attention=True, or choose another mi")

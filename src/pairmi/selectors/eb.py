@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pairmi.info import entropy
+import torch
+
+from pairmi.info import entropy_of
 from pairmi.selectors.ranking import TOLERANCE, at_least, one_of, ranked, score, take
 from pairmi.types import Reason, Selection, Turn
 
@@ -24,9 +26,10 @@ class EB:
 
     def __call__(self, turn: Turn) -> Selection:
         """Cumsum(H) - cummax(H) <= budget, which grows along the ranking."""
-        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        masked, entropies = turn.prediction.masked, entropy_of(turn.prediction)
         order = ranked(score(self.by, turn), masked)
         sorted_entropies, open_ = entropies.gather(1, order), masked.gather(1, order)
         error = sorted_entropies.cumsum(1) - sorted_entropies.cummax(1).values
         count = ((error <= self.budget + TOLERANCE) & open_).sum(1)
-        return take(order, count, masked, Reason.BUDGET, entropies)
+        needed = torch.zeros_like(error).scatter(1, order, error)  # to fill a position and all before it
+        return take(order, count, masked, Reason.BUDGET, needed)

@@ -35,6 +35,6 @@ class IndependentSet:
             return (relation * chosen).amax(1) <= self.threshold + TOLERANCE, carry
 
         first = confidence(turn.prediction.log_probs) if self.by == "confidence" else mi.double().sum(2)
-        chosen, order, _ = greedily(ranked(first, masked), masked, mi, torch.zeros_like(first[:, :1]), admit)
+        chosen, order, _ = greedily(ranked(first, masked), turn, mi, torch.zeros_like(first[:, :1]), admit)
         reason = torch.full_like(order, Reason.OUTRANKED)
         return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, masked, torch.zeros_like(first)))

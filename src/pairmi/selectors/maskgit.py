@@ -31,6 +31,6 @@ class MaskGIT:
         progress = (done.double() / self.steps).clamp_max(1)
         count = masked.sum(1) - torch.floor(start * torch.cos(0.5 * torch.pi * progress) + 1e-9).long()
         scores = confidence(turn.prediction.log_probs).log() + self.noise * (1 - progress)[:, None] * gumbel(
-            turn.rng, "order", masked.shape[1]
+            turn.rng.uniform("order", masked.shape[1])
         )
         return take(ranked(scores, masked), count, masked, Reason.OUTRANKED, scores, {"start": start, "done": done})

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pairmi.info import entropy
+from pairmi.info import entropy_of
 from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
 from pairmi.types import PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
@@ -39,7 +39,7 @@ class MIBound:
 
     def __call__(self, turn: Turn) -> Selection:
         """The carry is, for each position, its MI with the members of higher entropy."""
-        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        masked, entropies = turn.prediction.masked, entropy_of(turn.prediction)
         mi = self.mi(turn.prediction, turn.backbone, turn.rng)
         by_entropy = ranked(entropies, masked)  # the charging order: highest entropy first
         place = torch.empty_like(by_entropy).scatter(
@@ -61,10 +61,12 @@ class MIBound:
 
         # Every position's dependence on the members before it is carried, chosen or not: O(L) a candidate.
         order = ranked(self._score(mi, entropies), masked)
-        chosen, taken, dependence = greedily(order, masked, mi, torch.zeros_like(entropies), admit)
+        chosen, taken, dependence = greedily(order, turn, mi, torch.zeros_like(entropies), admit)
         left = self.budget - total(chosen, dependence)[:, None]
         reason = torch.full_like(order, Reason.BUDGET)
-        waiting = waiting_for(masked, chosen, mi, reason, self.entropy_weight * entropies <= left + TOLERANCE, entropies)
+        own = self.entropy_weight * entropies
+        charge = torch.minimum(entropies, self.penalty * dependence) + own
+        waiting = waiting_for(masked, chosen, mi, reason, own <= left + TOLERANCE, charge)
         return Selection(chosen, taken, waiting)
 
     def _score(self, mi: PairMatrix, entropies: PerPosition) -> PerPosition:

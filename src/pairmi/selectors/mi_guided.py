@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pairmi.info import entropy
+from pairmi.info import entropy_of
 from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, ranked, waiting_for
 from pairmi.types import PairwiseMI, Reason, Selection, Turn
 
@@ -16,7 +16,7 @@ class MIGuided:
     """By rising entropy, fill what fits the budget at H_i + penalty * (sum of MI with what is already chosen); skip what does not."""
 
     mi: PairwiseMI
-    budget: float = 0.03  # loses little with a trained model; the paper takes 0.3
+    budget: float = 0.1  # loses little with a trained model; the paper takes 0.3
     penalty: float = 1.0
     reference: ClassVar[str] = "the paper, Algorithm 1"
 
@@ -26,7 +26,7 @@ class MIGuided:
 
     def __call__(self, turn: Turn) -> Selection:
         """The carry is what has been spent."""
-        masked, entropies = turn.prediction.masked, entropy(turn.prediction.log_probs)
+        masked, entropies = turn.prediction.masked, entropy_of(turn.prediction)
         affordable = entropies <= self.budget + TOLERANCE  # nothing else can be chosen, so that nobody need know its pairs
         mi = self.mi(replace(turn.prediction, query=affordable), turn.backbone, turn.rng)
 
@@ -35,8 +35,9 @@ class MIGuided:
             return (spent + cost <= self.budget + TOLERANCE)[:, 0], spent + cost
 
         spent = torch.zeros_like(entropies[:, :1])
-        chosen, order, spent = greedily(ranked(-entropies, masked), masked, mi, spent, admit)
+        chosen, order, spent = greedily(ranked(-entropies, masked), turn, mi, spent, admit)
         alone = entropies > self.budget
         reason = torch.where(alone, int(Reason.UNCERTAIN), int(Reason.BUDGET))
         fits_alone = entropies <= self.budget - spent
-        return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, fits_alone, entropies))
+        cost = torch.where(alone, entropies, entropies + self.penalty * (mi * chosen[:, None, :]).sum(2))
+        return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, fits_alone, cost))

@@ -1,6 +1,6 @@
 """Any rule, one position at a time: it tells what the order of a rule costs from what filling at once costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -24,11 +24,12 @@ class OneAtATime:
         before, masked = dict(turn.state), turn.prediction.masked
         left = before.pop("in turn", torch.full_like(turn.prediction.tokens, -1))
         busy = (left >= 0).any(1)
-        choice = self.rule(Turn(turn.prediction, turn.backbone, turn.rng, before))
+        choice = self.rule(replace(turn, state=before))
         queue = torch.where(busy[:, None], left, choice.order)
         order = ranked(torch.where(queue >= 0, -queue.double(), -torch.inf), masked)
         one = take(order, torch.ones_like(order[:, 0]), masked, Reason.OUTRANKED, choice.waiting.amount)
-        memory = {name: value.clone() for name, value in choice.state.items()}
+        memory = dict(choice.state)
         for name in memory.keys() & before.keys():
-            memory[name][busy] = before[name][busy]
+            held = busy.view(-1, *(1 for _ in memory[name].shape[1:]))
+            memory[name] = torch.where(held, before[name], memory[name])
         return Selection(one.chosen, one.order, one.waiting, memory | {"in turn": queue.masked_fill(one.chosen, -1)})

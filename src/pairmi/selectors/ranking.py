@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pairmi.info import confidence, entropy, margin
+from pairmi.info import confidence, entropy_of, margin
 from pairmi.types import PairMatrix, PairmiError, PerPosition, Positions, Ranks, Reason, Selection, State, Turn, Waiting
 
 By = Literal["confidence", "margin", "entropy", "random"]
@@ -32,7 +32,7 @@ def score(by: By, turn: Turn) -> PerPosition:
     if by == "random":
         return turn.rng.uniform("order", log_probs.shape[1])
     if by == "entropy":
-        return -entropy(log_probs)
+        return -entropy_of(turn.prediction)
     return margin(log_probs) if by == "margin" else confidence(log_probs)
 
 
@@ -54,17 +54,19 @@ def take(
 Admit = Callable[[Int[Tensor, " B"], Float[Tensor, "B L"], Positions, Tensor], tuple[Bool[Tensor, " B"], Tensor]]
 
 
-def greedily(order: Ranks, masked: Positions, mi: PairMatrix, carry: Float[Tensor, "B N"], admit: Admit) -> tuple[Positions, Ranks, Tensor]:
+def greedily(order: Ranks, turn: Turn, mi: PairMatrix, carry: Float[Tensor, "B N"], admit: Admit) -> tuple[Positions, Ranks, Tensor]:
     """Try the candidates of all rows, rank by rank; take those that `admit` accepts, and the first if it accepts none.
 
     `admit(candidate [B], its MI with every position [B, L], chosen so far [B, L], carry [B, N])` says which rows take their
     candidate and what the carry becomes if they do. Returns what was chosen, in which order, and the last carry.
     """
+    masked = turn.prediction.masked
     chosen, matrix = torch.zeros_like(masked), mi.double()
     every = torch.arange(len(order), device=order.device)
     open_count = masked.sum(1)
     decisions = [torch.zeros_like(masked[:, :0])]
-    for rank in range(int(open_count.max()) if len(order) else 0):
+    most = turn.most if turn.most is not None else int(open_count.max()) if len(order) else 0
+    for rank in range(most):
         candidate = order[:, rank]
         accepted, after = admit(candidate, matrix[every, candidate], chosen, carry)
         accepted = (accepted & (rank < open_count))[:, None]

@@ -1,42 +1,21 @@
-"""A network on another device than the tokens that it is asked about."""
-
-from dataclasses import dataclass
+"""A network on another device, or in another precision."""
 
 from torch import nn
 
 from pairmi.backbones.masked_lm import MaskedLM, Settings
-from pairmi.types import Backbone, Prediction, Tokens, Vocab
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Takes tokens to the backbone's device, and its prediction back to theirs."""
-
-    backbone: Backbone
-    device: str
-
-    @property
-    def vocab(self) -> Vocab:
-        """The alphabet."""
-        return self.backbone.vocab
-
-    @property
-    def length(self) -> int | None:
-        """The only length it takes; None = any."""
-        return self.backbone.length
-
-    def __call__(self, tokens: Tokens) -> Prediction:
-        """One pass over there."""
-        return self.backbone(tokens.to(self.device)).to(tokens.device)
+from pairmi.model import Wrapped
+from pairmi.types import Backbone
 
 
 def placed(backbone: Backbone, device: str, precision: str | None = None) -> Backbone:
-    """A backbone with its network on a device, in the precision asked for or the half precision it came in; a table stays where it is."""
-    if isinstance(backbone, MaskedLM):  # which does this itself, and unless told otherwise computes in another precision there
+    """A backbone with its network on a device, in the precision asked for or the half precision it came in."""
+    if isinstance(backbone, MaskedLM):  # which unless told otherwise computes in another precision there
         loaded_in = backbone.settings.precision if backbone.settings.precision != "float32" else None
         settings = Settings(attention=backbone.attention, device=device, precision=precision or loaded_in)
-        moved = MaskedLM(backbone.network, backbone.translation, settings)
-        return moved.reporting(backbone.layers)
-    if isinstance(backbone, nn.Module):
-        return Placed(backbone.to(device), device)
-    return backbone
+        return MaskedLM(backbone.network, backbone.translation, settings).reporting(backbone.layers)
+    return backbone.to(device) if isinstance(backbone, nn.Module) else backbone
+
+
+def from_here(backbone: Backbone, device: str) -> Backbone:
+    """The backbone for tokens on the CPU: they go where it lives, and its predictions come back."""
+    return Wrapped(backbone, lambda tokens: backbone(tokens.to(device)).to(tokens.device))

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from torch import nn
 
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.backbones.tabular import Tabular
-from pairmi.types import Backbone, PairmiError, Wrapping
+from pairmi.model import innermost
+from pairmi.types import Backbone, PairmiError
 
 # What a model or a task may raise on an input that it cannot take. Whatever else is raised is a defect and ends the run.
 REFUSALS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
@@ -109,12 +109,9 @@ class Worker:
 
 def backbone_hash(backbone: Backbone) -> str:
     """A short name for what a backbone computes with: its weights, or its table."""
-    while isinstance(backbone, Wrapping) and not isinstance(backbone, nn.Module):
-        backbone = backbone.backbone
+    backbone = innermost(backbone)
     if isinstance(backbone, nn.Module):
         return fingerprint(backbone.state_dict())
-    if isinstance(backbone, Tabular):
-        return fingerprint({"support": backbone.support, "weights": backbone.weights})
     raise PairmiError(f"{type(backbone).__name__}: has neither weights nor a table by which workers could tell that they have the same")
 
 

@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pairmi.model import Sequences, Task
 from pairmi.types import PairmiError
 
 LETTERS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -20,6 +21,34 @@ class World:
     support: Int[Tensor, "S L"]
     weights: Float[Tensor, " S"]
     symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InWorld(Task):
+    """Sequences of a small world, all of which are known; what else is known of them, another task says."""
+
+    world: World
+    like: Task = field(default_factory=Sequences)
+    name: str = "world"
+
+    def position(self, index: int) -> str:
+        """As the other task says."""
+        return self.like.position(index)
+
+    def conflict(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """Whether any sequence of the support fits."""
+        fits = (canvas == self.world.support) | (canvas == len(self.world.symbols))
+        possible = (fits.all(1) & (self.world.weights > 0)).any()
+        return None if bool(possible) else "no sequence of this world fits the given positions"
+
+    def graph(self, length: int) -> Float[Tensor, "L L"] | None:
+        """As the other task says."""
+        return self.like.graph(length)
+
+    def judge(self, canvas: Int[Tensor, " L"], filled: Int[Tensor, " L"]) -> str | None:
+        """Valid if it is one of the world's sequences."""
+        wrong = self.conflict(filled)
+        return "valid" if wrong is None else f"broken: {wrong}"
 
 
 def _world(support: Tensor, weights: Tensor | None, size: int) -> World:

@@ -15,7 +15,7 @@ from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.precision import named, products_in
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.info import confidence
-from pairmi.spread.placed import Placed
+from pairmi.spread.placed import from_here
 from pairmi.training.growth import deepened
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
@@ -188,4 +188,4 @@ class Denoise:
     def evaluate(self) -> dict[str, float]:
         """What the corpus measures."""
         with torch.inference_mode():
-            return self.corpus.evaluate(Placed(self.model.eval(), self.processes.device))
+            return self.corpus.evaluate(from_here(self.model.eval(), self.processes.device))

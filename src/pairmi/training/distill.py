@@ -13,11 +13,12 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.info import pairs
+from pairmi.loading import Head, identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Head, Model, identify
-from pairmi.spread.placed import placed
+from pairmi.spread.placed import from_here, placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.length_buckets import LengthBuckets
@@ -111,7 +112,7 @@ class Distill:
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
-        there = placed(self.backbone, device, config.precision)
+        there = from_here(placed(self.backbone, device, config.precision), device)
         self.buckets, self.held_out_buckets = (
             LengthBuckets(there, self.train, half=True, device=device),
             LengthBuckets(there, self.held_out, device=device),

@@ -16,9 +16,10 @@ from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.counting import Counting
 from pairmi.info import pairs
+from pairmi.loading import identify
 from pairmi.mi.probe import Probe
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.spec import Model, identify
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from pairmi.decoding import Sampling
-from pairmi.spec import Model
+from pairmi.commit import Sampling
+from pairmi.model import Model
 from pairmi.tasks.protein.fasta import Record
 from pairmi.training.denoise import Levels, corrupt
 from pairmi.training.states import LABELS, State, Ways, visited

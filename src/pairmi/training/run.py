@@ -27,7 +27,7 @@ def train_denoiser(options: argparse.Namespace) -> None:
 
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
-    from pairmi.spec import load
+    from pairmi.loading import load
     from pairmi.training.sudoku import SudokuCorpus
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
@@ -84,7 +84,7 @@ def train_head(options: argparse.Namespace) -> None:
 
 
 def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
-    from pairmi.spec import load
+    from pairmi.loading import load
     from pairmi.store import read_store
     from pairmi.training.distill import SIZES, Distill, DistillConfig, make_head, started
     from pairmi.training.length_buckets import typical_share
@@ -95,7 +95,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     found, settings = read_store(options.labels, options.limit)
     if not isinstance(model.backbone, Transformer | MaskedLM):
         raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
-    if options.augment and model.conflict is None:
+    if options.augment and model.task.conflict is None:
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
     layers = options.layers or [model.backbone.depth]
     sizes = {name: getattr(options, name) for name in SIZES}

@@ -11,8 +11,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.decoding import Sampling, iter_decode
-from pairmi.spec import Model, rule
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
+from pairmi.model import Model
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import complete_grids, unique_puzzles
 from pairmi.tasks.sudoku.solver import EMPTY
 from pairmi.training.denoise import Levels, corrupt
@@ -77,10 +79,11 @@ def visited(model: Model, canvases: Tokens, source: str, sampling: Sampling, way
         seen: list[list[Tensor]] = [[] for _ in mine]
         last = canvases[mine].clone()
         for step in iter_decode(model, canvases[mine], rule(spec, model), sampling, mine):
-            last[step.rows] = step.tokens
-            for row, tokens, masked in zip(step.rows.tolist(), step.prediction.tokens, step.prediction.masked.sum(1).tolist(), strict=True):
+            last[step.rows] = step.tokens.cpu()
+            before = step.tokens.masked_fill(step.committed, model.vocab.size).cpu()
+            for row, tokens, masked in zip(step.rows.tolist(), before, (before == model.vocab.size).sum(1).tolist(), strict=True):
                 if 2 <= masked < canvases.shape[1]:
-                    seen[row].append(tokens.clone())
+                    seen[row].append(tokens)
         rng = np.random.default_rng((sampling.seed, ways.shard, place))
         for row, passes in enumerate(seen):
             grid = grid_name(last[row] if grids is None else grids[mine[row]])

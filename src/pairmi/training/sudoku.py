@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.decoding import Sampling, decode
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
 from pairmi.selectors.sequential import Sequential
 from pairmi.tasks.sudoku.puzzles import TRAINING, VALIDATION, Puzzles, complete_grids, unique_puzzles
 from pairmi.tasks.sudoku.solver import EMPTY, dig
@@ -65,7 +66,7 @@ class SudokuCorpus:
         nll = -log_probs.gather(2, held_out.solutions[:, :, None])[:, :, 0][empty]
         right = (log_probs.argmax(2) == held_out.solutions)[empty]
         some = slice(0, self.solved_on)
-        filled = decode(model, held_out.canvases[some], Sequential(), Sampling(greedy=True)).tokens
+        filled = torch.stack([out.tokens for out in decode(model, held_out.canvases[some], Sequential(), Sampling(greedy=True))])
         solved = (filled == held_out.solutions[some]).all(1)
         return {
             "puzzle_nll": float(nll.mean()),

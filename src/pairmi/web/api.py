@@ -11,12 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi import api
+from pairmi.commit import Sampling
 from pairmi.counting import Counting
-from pairmi.decoding import Sampling, iter_decode
-from pairmi.info import entropy
+from pairmi.decoding import iter_decode
+from pairmi.info import entropy_of
 from pairmi.mi.probe import Probe
+from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import ESTIMATES, Model, parameters, parse
+from pairmi.spec import ESTIMATES, parameters, parse
 from pairmi.types import PairmiError, Prediction, Selector, Step
 from pairmi.web.work import Event, Watch, watched
 
@@ -47,7 +49,7 @@ def _model(name: str, model: Model) -> Event:
 def side(model: Model) -> int | None:
     """The side of the board whose cells the positions are; None = a sequence."""
     square = math.isqrt(model.length or 0)
-    return square if model.length and square**2 == model.length and model.place(0) == "r1c1" else None
+    return square if model.length and square**2 == model.length and model.task.position(0) == "r1c1" else None
 
 
 def estimates(model: Model) -> list[str]:
@@ -114,7 +116,7 @@ def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watc
     tokens, stoppable = checked(model, canvas), watched(model, watch)
     right, wrong, step = solution(model, tokens), None, None
     start = time.thread_time()  # of this worker alone, whatever else the CPU does
-    for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling), 1):
+    for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling, keep_predictions=True), 1):
         wrong = wrong or broken(model, step, right, number)
         watch.tell({"pass": _pass(model, step)})
     assert step is not None  # a checked canvas has something to fill
@@ -152,9 +154,12 @@ def broken(model: Model, step: Step, right: Int[Tensor, " L"] | None, number: in
     after, committed = step.tokens[0], step.committed[0]
     if right is not None:
         places = torch.nonzero(committed & (after != right))[:, 0].tolist()
-        said = [f"{model.place(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}" for i in places[:1]]
+        said = [
+            f"{model.task.position(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}"
+            for i in places[:1]
+        ]
     else:
-        complaint = model.validate(after)
+        complaint = model.task.conflict(after)
         places, said = torch.nonzero(committed)[:, 0].tolist() if complaint else [], [complaint] if complaint else []
     return {"pass": number, "positions": places, "message": said[0]} if said else None
 
@@ -172,8 +177,12 @@ def puzzle(givens: int, seed: int) -> Event:
 def _marginals(prediction: Prediction) -> Event:
     """Of the open positions; the others have null and no entropy."""
     masked, probs = prediction.masked[0].tolist(), rounded(prediction.log_probs[0].exp())
-    entropies = torch.where(prediction.masked, entropy(prediction.log_probs), 0)[0]
-    return {"probs": [row if unknown else None for row, unknown in zip(probs, masked, strict=True)], "entropies": rounded(entropies)}
+    return {"probs": [row if unknown else None for row, unknown in zip(probs, masked, strict=True)], "entropies": _entropies(prediction)}
+
+
+def _entropies(prediction: Prediction) -> Any:
+    """Of the open positions, 0 elsewhere."""
+    return rounded(torch.where(prediction.masked, entropy_of(prediction), 0)[0])
 
 
 def _pairs(model: Model, found: api.MI, kind: str) -> Event:
@@ -189,13 +198,14 @@ def _pairs(model: Model, found: api.MI, kind: str) -> Event:
 
 def _pass(model: Model, step: Step) -> Event:
     words = api.in_words(model, step, 0)
-    blockers = step.selection.waiting.blocker[0].tolist()
+    blockers = step.waiting.blocker[0].tolist()
+    assert step.prediction is not None
     return {
         "filled": words.filled,
         "waiting": {i: {"why": why, "on": blockers[i] if blockers[i] >= 0 else None} for i, why in words.waiting.items()},
         "text": words.text,
         "passes": int(step.passes[0]),
-        "entropies": rounded(torch.where(step.prediction.masked, entropy(step.prediction.log_probs), 0)[0]),
+        "entropies": _entropies(step.prediction),
     }
 
 

@@ -18,8 +18,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from pairmi.decoding import Sampling
-from pairmi.spec import Model
+from pairmi.commit import Sampling
+from pairmi.model import Model
 from pairmi.types import PairmiError
 from pairmi.web import api
 from pairmi.web.guard import Guard, Rate

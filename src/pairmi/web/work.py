@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pairmi.counting import joined
-from pairmi.spec import Model
+from pairmi.model import Model
 from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
 
 PIECE = 8  # sequences that one backbone call may evaluate before it looks whether anybody still wants them

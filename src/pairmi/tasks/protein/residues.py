@@ -27,7 +27,7 @@ def speaks_protein(vocab: Vocab) -> bool:
 
 def complaint(text: str, blanks: str = "._") -> str | None:
     """What is wrong with a protein canvas, with a remedy; None = nothing."""
-    for place, letter in enumerate(text):
+    for place, letter in enumerate(text, 1):
         if letter in RESIDUES or letter in blanks:
             continue
         if letter.upper() in RESIDUES:

@@ -32,13 +32,14 @@ def cell_name(cell: int, side: int = 9) -> str:
     return f"r{cell // side + 1}c{cell % side + 1}"
 
 
-def conflict(canvas: Int[Tensor, " 81"]) -> str | None:
+def conflict(canvas: Int[Tensor, " L"], order: int = 3) -> str | None:
     """The first two equal digits in one row, column or box; None if there are none."""
-    for number, unit in enumerate(units()):
+    side = order**2
+    for number, unit in enumerate(units(order)):
         digits = canvas[unit].tolist()
         for n, digit in enumerate(digits):
-            if digit < 9 and digit in digits[:n]:
-                first, second = (cell_name(int(unit[m])) for m in (digits.index(digit), n))
-                kind = ("row", "column", "box")[number // 9]
-                return f"{digit + 1} stands twice in {kind} {number % 9 + 1}, at {first} and {second}"
+            if digit < side and digit in digits[:n]:
+                first, second = (cell_name(int(unit[m]), side) for m in (digits.index(digit), n))
+                kind = ("row", "column", "box")[number // side]
+                return f"{digit + 1} stands twice in {kind} {number % side + 1}, at {first} and {second}"
     return None

@@ -1,0 +1,153 @@
+"""Models by their names: embedded weights, exact worlds, files, pretrained masked language models; and heads for them."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from pairmi.backbones import antiberty, esmc, huggingface
+from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
+from pairmi.backbones.pretrained import read_kind, readable
+from pairmi.backbones.tabular import Tabular
+from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.model import Model, device_of, innermost
+from pairmi.tasks.catalogue import TASKS
+from pairmi.tasks.protein.residues import speaks_protein
+from pairmi.tasks.tables import WORLDS, InWorld
+from pairmi.types import Backbone, PairmiError
+
+
+def _weights(name: str) -> Path:
+    """Where the package keeps weights."""
+    return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
+
+
+EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
+HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+
+Head = LowRankHead | PairMLPHead
+HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
+    "low-rank": (LowRankHead, LowRankConfig),
+    "pair-mlp": (PairMLPHead, PairMLPConfig),
+}
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A suggestion for a name that is not known."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def load(
+    name: str,
+    *,
+    attention: bool = False,
+    device: str | None = None,
+    head: str | None = None,
+    layer: int | None = None,
+    precision: str | None = None,
+) -> Model:
+    """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
+
+    The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
+    whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
+    transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
+    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
+    """
+    if not isinstance(name, str):
+        raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
+    settings = Settings(layer, attention, device, precision)
+    if name in WORLDS:
+        world = WORLDS[name]()
+        table = Tabular(world.support, world.weights, world.symbols).to(chosen_device(device or "cpu"))
+        model = Model(table, name, InWorld(world, TASKS.get(name, TASKS["sequences"])))
+    elif name not in EMBEDDED and (name == "antiberty" or readable(name)):
+        pretrained = _masked_lm(name, settings)
+        task = TASKS["protein" if speaks_protein(pretrained.vocab) else "sequences"]
+        model = Model(pretrained, name, task, longest=pretrained.longest)
+    else:
+        model = _own(name, settings)
+        if head is None and name in EMBEDDED and name in HEADED and layer is None:  # who asks for a layer gets that, not what a head reads
+            head = name
+    return model if head is None else with_head(model, head)
+
+
+def _masked_lm(name: str, settings: Settings) -> MaskedLM:
+    """A pretrained masked language model through the adapter of its family."""
+    if name == "antiberty":
+        return antiberty.load(antiberty.folder(), settings)
+    return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
+
+
+def _own(name: str, settings: Settings) -> Model:
+    """Embedded weights, or a file that pairmi wrote; its description names the task."""
+    file = _weights(name) if name in EMBEDDED else Path(name)
+    if name not in EMBEDDED and not file.is_file():
+        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, 'antiberty'))}")
+    tensors, about = load_tensors(file)
+    about = about.get("job", about)  # a training checkpoint describes the job inside
+    shape = about.get("shape")
+    if not isinstance(shape, dict):
+        raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
+    learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
+    backbone = _network(shape, settings)
+    fill(backbone, {name.removeprefix("model."): tensor for name, tensor in learnt.items()}, f"load: the tensors in {file}")
+    longest = backbone.longest if isinstance(backbone, MaskedLM) else None
+    if isinstance(backbone, Transformer):  # a MaskedLM has its layer and its device from the settings
+        backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
+            chosen_device(settings.device or "cpu")
+        )
+    return Model(backbone, name, TASKS.get(about.get("corpus", {}).get("name", ""), TASKS["sequences"]), longest=longest)
+
+
+def _network(shape: dict[str, Any], settings: Settings) -> Transformer | MaskedLM:
+    """A network of this shape, not filled yet."""
+    if shape.get("architecture") == "esmc":
+        return esmc.build(esmc.Shape(**shape), settings)
+    return Transformer(TransformerConfig(**shape), settings.attention, settings.precision or "float32")
+
+
+def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None:
+    """Put tensors into a module of their shapes, and freeze it."""
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
+        raise PairmiError(f"{what} do not fit its own description; fetch or train it again")
+    module.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    module.requires_grad_(False).eval()
+
+
+def identify(model: Backbone) -> str:
+    """The fingerprint of a backbone's weights, by which heads and labels know it."""
+    backbone = innermost(model)
+    if not isinstance(backbone, nn.Module) or isinstance(backbone, Tabular):
+        raise PairmiError(f"{type(backbone).__name__}: has no weights; heads and labels are for trained backbones")
+    return fingerprint(backbone.state_dict())
+
+
+def with_head(model: Model, name: str) -> Model:
+    """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
+    file = _weights(f"{name}-head") if name in HEADED else Path(name)
+    tensors, about = load_tensors(file)
+    if about.get("kind") != "head" or about.get("head") not in HEADS:
+        raise PairmiError(
+            f"head: {file} holds no head (its description says kind={about.get('kind')!r}); train one with 'pairmi train head'"
+        )
+    if about["backbone"] != identify(model):
+        raise PairmiError(
+            f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
+            "load the backbone that it was trained on, or train a head for this one"
+        )
+    kind, config = HEADS[about["head"]]
+    head: Any = kind(config(**about["config"]))  # type: ignore[arg-type]
+    fill(head, tensors, f"head: the tensors in {file}")
+    backbone = cast(Transformer | MaskedLM, model.backbone)
+    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.to(device_of(model)))

@@ -1,0 +1,122 @@
+"""A model: a backbone with what else is known of it, its task, its head, where it lives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pairmi.types import Backbone, PairwiseMI, Prediction, Tokens, Vocab
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What a domain knows of its sequences, beyond the alphabet; the defaults are those of one that knows nothing."""
+
+    name: str = "sequences"
+
+    def position(self, index: int) -> str:
+        """What people call a position; they count from 1."""
+        return str(index + 1)
+
+    def complaint(self, text: str, blanks: str) -> str | None:
+        """What is wrong with the text of a canvas, with a remedy; None = nothing that this task knows better than the alphabet."""
+        return None
+
+    def conflict(self, canvas: Int[Tensor, " L"]) -> str | None:
+        """Why nothing can complete this canvas, as far as one look tells; None = nothing speaks against it."""
+        return None
+
+    def search(self, canvas: Int[Tensor, " L"]) -> tuple[bool, str] | None:
+        """Whether a canvas can be completed and what to say of it, after a search; None = there is nothing to say."""
+        return None
+
+    def judge(self, canvas: Int[Tensor, " L"], filled: Int[Tensor, " L"]) -> str | None:
+        """What has become of a filled canvas, in a word or two, such as "solved"; None = there is no right and wrong."""
+        return None
+
+    def graph(self, length: int) -> Float[Tensor, "L L"] | None:
+        """The structure that an expert would expect, 1 for each linked pair: the control `mi=structural`."""
+        return None
+
+
+class Sequences(Task):
+    """Sequences of which nothing more is known."""
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A backbone with something around its call: a stopwatch, a way out; all else is the inner one's."""
+
+    backbone: Backbone
+    call: Callable[[Tokens], Prediction]
+
+    @property
+    def vocab(self) -> Vocab:
+        """The alphabet."""
+        return self.backbone.vocab
+
+    @property
+    def length(self) -> int | None:
+        """The only length it takes; None = any."""
+        return self.backbone.length
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        """One pass."""
+        return self.call(tokens)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A backbone with what else is known of it; itself a backbone."""
+
+    backbone: Backbone
+    name: str = "custom"
+    task: Task = field(default_factory=Sequences)
+    head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
+    longest: int | None = None  # the most positions it takes; None = no limit
+    device: torch.device | None = None  # where it lives; None = where its parameters are
+
+    def __repr__(self) -> str:
+        length = self.length or (f"up to {self.longest}" if self.longest else "any number of")
+        head = "with a head" if self.head is not None else "without a head"
+        return f"Model({self.name!r}: {length} positions over {self.vocab.size} symbols, on {device_of(self)}, {head})"
+
+    @property
+    def vocab(self) -> Vocab:
+        """The alphabet."""
+        return self.backbone.vocab
+
+    @property
+    def length(self) -> int | None:
+        """The only length it takes; None = any."""
+        return self.backbone.length
+
+    @property
+    def graph(self) -> Float[Tensor, "L L"] | None:
+        """The structure that an expert would expect, where the task knows one."""
+        return None if self.length is None else self.task.graph(self.length)
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        """One pass, without gradients."""
+        with torch.no_grad():
+            return self.backbone(tokens)
+
+
+def innermost(backbone: Backbone) -> Backbone:
+    """What all wrappers are around."""
+    while isinstance(backbone, Model | Wrapped):
+        backbone = backbone.backbone
+    return backbone
+
+
+def device_of(backbone: Backbone) -> torch.device:
+    """Where a backbone lives: where its model says, else where its first parameter or buffer is, else on the CPU."""
+    if isinstance(backbone, Model) and backbone.device is not None:
+        return backbone.device
+    if isinstance(backbone, Model | Wrapped):
+        return device_of(backbone.backbone)
+    tensors = [*backbone.parameters(), *backbone.buffers()][:1] if isinstance(backbone, nn.Module) else []
+    return tensors[0].device if tensors else torch.device("cpu")
