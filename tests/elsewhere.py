@@ -15,8 +15,22 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 HERE, DEVICE = torch.device("cpu"), "lazy"
 ATEN = torch.ops.aten
+WAITING = {
+    ATEN._local_scalar_dense.default,
+    ATEN.nonzero.default,
+    ATEN.is_nonzero.default,
+    ATEN.equal.default,
+    ATEN.masked_select.default,
+    ATEN._unique2.default,
+    ATEN.unique_dim.default,
+    ATEN.unique_consecutive.default,
+    ATEN.repeat_interleave.Tensor,
+}  # whose result, or its size, the host must know
 MOVING = {ATEN._to_copy.default, ATEN.copy_.default, ATEN.to.device, ATEN.to.dtype_layout}
 INDEXING = {ATEN.index.Tensor, ATEN.index_put.default, ATEN.index_put_.default, ATEN._index_put_impl_.default}
+
+
+WAITED: list[str] = []  # every time that the host had to wait for the device
 
 
 class There(Tensor):
@@ -32,6 +46,7 @@ class There(Tensor):
         self.numbers = numbers
 
     def tolist(self) -> Any:
+        WAITED.append("tolist")
         return self.numbers.tolist()
 
     @classmethod
@@ -61,12 +76,24 @@ def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     there = asked[0] != HERE if asked else any(isinstance(leaf, There) for leaf in leaves)
     if func not in MOVING:
         _refuse_mixtures(func, args, kwargs)
+    if _waits(func, args, leaves, asked):
+        WAITED.append(str(func))
     plain = tree_map_only(There, lambda tensor: tensor.numbers, (args, dict(kwargs)))
     plain_args, plain_kwargs = tree_map_only(torch.device, lambda _: HERE, plain)
     out = func(*plain_args, **plain_kwargs)
-    if func._schema.name.endswith("_"):
+    if func._schema.name.endswith("_") and not func._schema.name.endswith("__"):
         return args[0]  # in place
     return tree_map_only(Tensor, There, out) if there else out
+
+
+def _waits(func: Any, args: Sequence[Any], leaves: Sequence[Any], asked: Sequence[torch.device]) -> bool:
+    """Whether the host must wait for the device: to know a number, a size, or to have a tensor here."""
+    if not any(isinstance(leaf, There) for leaf in leaves):
+        return False
+    if func in MOVING:
+        return bool(asked and asked[0] == HERE) or (func is ATEN.copy_.default and not isinstance(args[0], There))
+    masks = func in INDEXING and any(isinstance(leaf, Tensor) and leaf.dtype == torch.bool for leaf in tree_leaves(args[1]))
+    return func in WAITING or masks
 
 
 def _refuse_mixtures(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -95,7 +95,7 @@ def drafted(prediction: Prediction, selection: Selection, streams: Streams, samp
     """A rule's choice with drawn symbols, as the loop makes it."""
     rows, places = torch.nonzero(selection.chosen, as_tuple=True)
     symbols = prediction.tokens.index_put((rows, places), draw_at(prediction.log_probs, (rows, places), streams, greedy=sampling.greedy))
-    members = torch.where(selection.chosen, selection.order, 99).argsort(1, stable=True)
+    members = torch.where(selection.chosen, selection.order, 99).argsort(dim=1, stable=True)
     order = torch.where(selection.chosen, selection.order, -1)
     return Draft(prediction.tokens, order, members, symbols, selection.chosen.sum(1).tolist(), prediction.masked.sum(1).tolist())
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -18,9 +18,8 @@ from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
 from pairmi.model import Model, device_of, innermost
 from pairmi.spec import rule as parse_rule
-from pairmi.types import Backbone, PairmiError, Pass, Prediction, Reason, Selector, Step, Tokens
+from pairmi.types import Backbone, PairmiError, Pass, Prediction, Reason, Result, Selector, Step, Tokens
 
-Canvas = str | Int[Tensor, " L"] | Sequence[int] | np.ndarray
 PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 
@@ -76,8 +75,10 @@ def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
     """Token ids in whatever form they came."""
     if isinstance(canvas, Tensor):
         tokens = canvas.detach().cpu()
-    elif isinstance(canvas, np.ndarray) or (isinstance(canvas, list | tuple | range) and all(isinstance(x, int) for x in canvas)):
-        tokens = torch.as_tensor(np.asarray(canvas, dtype=None if len(canvas) else np.int64))
+    elif isinstance(canvas, np.ndarray) and canvas.dtype.kind in "iufb":
+        tokens = torch.as_tensor(canvas)
+    elif isinstance(canvas, list | tuple | range) and all(isinstance(x, int) and abs(x) < 2**63 for x in canvas):
+        tokens = torch.tensor(list(canvas), dtype=torch.long)
     else:
         raise PairmiError(f"{name}: expected a string or a vector of token ids, got {type(canvas).__name__}")
     if tokens.ndim != 1 or tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
@@ -114,34 +115,50 @@ def _many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
     single = isinstance(canvas, str) or flat or ids
     if not single and not isinstance(canvas, list | tuple | Tensor | np.ndarray):
         raise PairmiError(f"canvases: expected a string, token ids or a list of these, got {type(canvas).__name__}")
-    canvases = [canvas] if single else list(canvas) if getattr(canvas, "ndim", 2) == 2 else []
+    canvases = [canvas] if single or (isinstance(canvas, Tensor | np.ndarray) and not canvas.ndim) else list(canvas)
     if not canvases:
         raise PairmiError("canvases: expected at least one, got none")
     names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
     return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
 
 
+class ProbeOptions(TypedDict, total=False):
+    """The options of `mutual_information`."""
+
+    form: Form
+    floor: float
+    batch_size: int
+    head: str | None
+
+
+class DecodeOptions(TypedDict, total=False):
+    """The options of `decode`."""
+
+    verify: bool
+    seed: int
+    temperature: float
+    greedy: bool
+    accept: float
+    batch_size: int
+    steps: bool
+    index: list[int] | None
+
+
 @overload
-def mutual_information(
-    model: Backbone, canvas: str, *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
-) -> MI: ...
+def mutual_information(model: Backbone, canvas: str, **options: Unpack[ProbeOptions]) -> MI: ...
 @overload
-def mutual_information(
-    model: Backbone, canvas: list[Any], *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
-) -> list[MI]: ...
+def mutual_information(model: Backbone, canvas: list[Any], **options: Unpack[ProbeOptions]) -> list[MI]: ...
 @overload
+def mutual_information(model: Backbone, canvas: Any, **options: Unpack[ProbeOptions]) -> Any: ...
 def mutual_information(
-    model: Backbone, canvas: Tensor, *, form: Form = ..., floor: float = ..., batch_size: int = ..., head: str | None = ...
-) -> MI | list[MI]: ...
-def mutual_information(
-    model: Backbone,
-    canvas: Canvas | list[Any],
+    model: Any,
+    canvas: Any,
     *,
     form: Form = "joint",
     floor: float = 0.01,
     batch_size: int = 256,
     head: str | None = None,
-) -> MI | list[MI]:
+) -> Any:
     """Pairwise mutual information between the unknown positions, by probing the model; one canvas or a list of them.
 
     `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
@@ -188,10 +205,16 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     return [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
 
 
+@overload
+def decode(model: Backbone, canvas: str, rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Result: ...
+@overload
+def decode(model: Backbone, canvas: list[Any], rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
+@overload
+def decode(model: Backbone, canvas: Any, rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Any: ...
 def decode(
-    model: Backbone,
+    model: Any,
     canvas: Any,
-    rule: str | Selector = "mi-guided",
+    rule: Any = "mi-guided",
     *,
     verify: bool = False,
     seed: int = 0,

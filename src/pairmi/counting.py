@@ -71,7 +71,7 @@ class Counting:
                 f"{who}: was given tokens on {tokens.device} and answers on {log_probs.device}; "
                 f"say where it lives: pairmi.Model(backbone, device={str(log_probs.device)!r})"
             )
-        return prediction
+        return replace(prediction, tokens=tokens)  # whatever it says that it was asked
 
     def checked(self, prediction: Prediction) -> Prediction:
         """The same with its entropies; that it is normalised is seen in the same sweep."""

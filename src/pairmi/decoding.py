@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.commit import Draft, Sampling, verified
@@ -136,7 +135,7 @@ def iter_decode(
 
 def decode(
     backbone: Backbone,
-    canvases: Sequence[Int[Tensor, " L"]] | Tokens,
+    canvases: Sequence[Tensor] | Tokens,
     selector: Selector,
     sampling: Sampling,
     index: Sequence[int] | None = None,
@@ -165,7 +164,7 @@ def decode(
     return [results[n] for n in range(len(canvases))]
 
 
-def batches(canvases: Sequence[Int[Tensor, " L"]] | Tokens, size: int) -> Iterator[list[int]]:
+def batches(canvases: Sequence[Tensor] | Tokens, size: int) -> Iterator[list[int]]:
     """The places of canvases that can go together: of one length, at most `size` of them."""
     by_length: dict[int, list[int]] = {}
     for place, canvas in enumerate(canvases):

@@ -20,3 +20,8 @@ def named(precision: str, who: str) -> torch.dtype:
 def products_in(dtype: torch.dtype, device: str) -> AbstractContextManager[Any]:
     """Matrix products in this type; for float32, as whoever is around it says."""
     return nullcontext() if dtype == torch.float32 else torch.autocast(device, dtype)
+
+
+def in_full(device: str) -> AbstractContextManager[Any]:
+    """Matrix products in float32, whatever is around."""
+    return torch.autocast(device, torch.bfloat16, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()

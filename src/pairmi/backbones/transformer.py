@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pairmi.backbones.precision import named, products_in
+from pairmi.backbones.precision import in_full, named, products_in
 from pairmi.backbones.rowwise import Rowwise
 from pairmi.counting import joined
 from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
@@ -129,7 +129,7 @@ class Transformer(nn.Module):
 
     def log_probs(self, hidden: Float[Tensor, "B L D"]) -> LogProbs:
         """Normalised log-probabilities from the last stream, in float32 whatever the precision of the blocks."""
-        with torch.autocast(hidden.device.type, torch.bfloat16, enabled=False):
+        with in_full(hidden.device.type):
             return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
 
     def forward(self, tokens: Tokens) -> Prediction:

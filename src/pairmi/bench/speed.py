@@ -1,31 +1,90 @@
-"""What choosing costs: the time of each rule's selection over the time of one backbone pass, measured alternately."""
+"""What a pass costs beside the backbone: time and memory of every rule, in units that do not depend on the machine."""
 
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.draw import Streams
+from pairmi.commit import Sampling
+from pairmi.decoding import iter_decode
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import looks_at_pairs
-from pairmi.types import Backbone, PairMatrix, Prediction, RowStreams, Turn
+from pairmi.types import Meter, PairMatrix, Prediction, RowStreams, Selector, Tokens, Vocab
 
 SHAPE = TransformerConfig(width=260, depth=5, heads=4)  # 4.1 M parameters: the size of the paper's Sudoku model
+PASSES = 4  # of a decoding that are measured
+# Settings in which a rule fills several positions a pass, also where probabilities are random
+BUSY = {
+    "top-k": {"k": 8},
+    "eb": {"budget": 40.0},
+    "threshold": {"threshold": 0.02},
+    "factor": {"factor": 9.0},
+    "mi-guided": {"budget": 40.0},
+}
 
 
 @dataclass(frozen=True)
 class Given:
-    """A matrix that is already there, so that the rule alone is timed."""
+    """A matrix that is already there, so that the rule alone is measured."""
 
     matrix: PairMatrix
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The given matrix."""
-        return self.matrix
+        return self.matrix[: len(prediction.tokens)]
+
+
+class Ready:
+    """A backbone that computes nothing: each of its answers is a fresh copy of the same log-probabilities, as a network would give."""
+
+    def __init__(self, log_probs: Tensor, vocab: Vocab) -> None:
+        self.log_probs, self.vocab, self.length = log_probs, vocab, log_probs.shape[0]
+        self.seconds = 0.0
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        """One pass, timed."""
+        start = time.perf_counter()
+        log_probs = self.log_probs.expand(len(tokens), -1, -1).clone()
+        hidden = log_probs.new_zeros(*tokens.shape, 1)
+        self.seconds += time.perf_counter() - start
+        return Prediction(tokens, log_probs, hidden)
+
+
+class Peak(TorchDispatchMode):
+    """While it is entered, the most bytes that live in tensors made meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.most = 0
+        self._seen: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """One operation; what it makes is counted until it is dropped."""
+        out = func(*args, **(kwargs or {}))
+        old = {x.untyped_storage()._cdata for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)}
+        for made in tree_iter(out):
+            if isinstance(made, Tensor) and made.untyped_storage()._cdata not in old | self._seen:
+                self._count(made.untyped_storage())
+        return out
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        self._seen.add(key)
+        self.now += size
+        self.most = max(self.most, self.now)
+        weakref.finalize(storage, self._drop, key, size)
+
+    def _drop(self, key: int, size: int) -> None:
+        self._seen.discard(key)
+        self.now -= size
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -35,29 +94,71 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def selection_times(batch: int = 256, rounds: int = 5) -> Iterator[dict[str, Any]]:
-    """For every rule, at its defaults, on fully masked boards (the worst case): milliseconds, and the share of a pass."""
+def rules(batch: int, length: int, rng: torch.Generator) -> dict[str, Selector]:
+    """Every rule, those that look at pairs with a random matrix."""
+    shared = torch.rand(batch, length, length, generator=rng, dtype=torch.float64) ** 8
+    given = Given(((shared + shared.transpose(1, 2)) / 2) * (1 - torch.eye(length)))
+    return {
+        name: rule(given, **BUSY.get(name, {})) if looks_at_pairs(name) else rule(**BUSY.get(name, {})) for name, rule in CATALOGUE.items()
+    }
+
+
+def decoding_costs(symbols: int, length: int, batch: int, rounds: int = 3) -> Iterator[dict[str, Any]]:
+    """For every rule, plain and verified: time beside the backbone in log-softmaxes of one prediction, peak memory in predictions.
+
+    Time is that of the first passes over unknown canvases, less that of the backbone, over their number; softmax and decoding are timed
+    alternately. Memory counts all tensors that live at once, the backbone's answers included.
+    """
     rng = torch.Generator().manual_seed(0)
-    model = Transformer(SHAPE).eval()
-    tokens = torch.full((batch, SHAPE.length), len(SHAPE.symbols))
-    logits = torch.randn(batch, SHAPE.length, len(SHAPE.symbols), generator=rng) * torch.rand(batch, SHAPE.length, 1, generator=rng) * 8
-    prediction = Prediction(tokens, logits.log_softmax(-1), torch.zeros(batch, SHAPE.length, 1))
-    shared = torch.rand(batch, SHAPE.length, SHAPE.length, generator=rng) ** 8
-    given = Given(((shared + shared.transpose(1, 2)) / 2) * (1 - torch.eye(SHAPE.length)))
-    turn = Turn(prediction, model, Streams(0, torch.arange(batch)), {})
-    parameters_count = sum(parameter.numel() for parameter in model.parameters())
-    with torch.inference_mode():
-        model(tokens)
-        for name, rule in CATALOGUE.items():
-            selector = rule(given) if looks_at_pairs(name) else rule()
-            selector(turn)
-            passes, choices = zip(*((seconds(lambda: model(tokens)), seconds(lambda: selector(turn))) for _ in range(rounds)), strict=True)  # noqa: B023
-            share = median(choice / one for choice, one in zip(choices, passes, strict=True))
+    logits = torch.randn(length, symbols, generator=rng) * (1 + 3 * torch.rand(length, 1, generator=rng))
+    backbone = Ready(logits.log_softmax(-1), Vocab(tuple(map(str, range(symbols))), "_"))
+    tokens, whole = torch.full((batch, length), symbols), logits.expand(batch, -1, -1).contiguous()
+    for name, selector in rules(batch, length, rng).items():
+        for verify in (False, True):
+            sampling = Sampling(1, verify=verify)
+            _spent(backbone, tokens, selector, sampling)  # warm
+            times = [(_spent(backbone, tokens, selector, sampling), seconds(lambda: whole.log_softmax(-1))) for _ in range(rounds)]
+            with Peak() as peak:
+                _spent(backbone, tokens, selector, sampling)
             yield {
                 "rule": name,
-                "selection_ms": 1e3 * median(choices),
-                "pass_ms": 1e3 * median(passes),
-                "share": share,
+                "verified": verify,
+                "beside_ms": 1e3 * median(beside for beside, _ in times),
+                "softmax_ms": 1e3 * median(softmax for _, softmax in times),
+                "softmaxes": median(beside / softmax for beside, softmax in times),
+                "predictions": peak.most / (4 * batch * length * symbols),
+                "symbols": symbols,
+                "length": length,
                 "batch": batch,
-                "parameters": parameters_count,
+            }
+
+
+def _spent(backbone: Ready, tokens: Tokens, selector: Selector, sampling: Sampling) -> float:
+    """Seconds a pass beside the backbone, over the first passes; under verification its calls are passes too."""
+    backbone.seconds, start, passes = 0.0, time.perf_counter(), 0
+    for number, step in enumerate(iter_decode(backbone, tokens, selector, sampling), 1):
+        passes = int(step.passes.max())
+        if number == PASSES:
+            break
+    return (time.perf_counter() - start - backbone.seconds) / passes
+
+
+def selection_times(batch: int = 256, rounds: int = 5) -> Iterator[dict[str, Any]]:
+    """For every rule, on fully masked 9x9 boards (the worst case): all that a pass costs beside the backbone, as a share of the pass."""
+    rng = torch.Generator().manual_seed(0)
+    model, size = Transformer(SHAPE).eval(), len(SHAPE.symbols)
+    tokens = torch.full((batch, SHAPE.length), size)
+    logits = torch.randn(SHAPE.length, size, generator=rng) * torch.rand(SHAPE.length, 1, generator=rng) * 8
+    backbone = Ready(logits.log_softmax(-1), model.vocab)
+    with torch.no_grad():
+        model(tokens)
+        for name, selector in rules(batch, SHAPE.length, rng).items():
+            _spent(backbone, tokens, selector, Sampling(1))
+            times = [(_spent(backbone, tokens, selector, Sampling(1)), seconds(lambda: model(tokens))) for _ in range(rounds)]
+            yield {
+                "rule": name,
+                "beside_ms": 1e3 * median(beside for beside, _ in times),
+                "pass_ms": 1e3 * median(one for _, one in times),
+                "share": median(beside / one for beside, one in times),
+                "batch": batch,
             }

@@ -1,0 +1,144 @@
+"""Whatever a user hands to the Python functions by mistake: accepted, or refused with one line that says what to do."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pairmi
+from pairmi.loading import load
+from pairmi.model import Model
+from pairmi.types import PairmiError, Vocab
+from worlds import Incoherent
+
+MODEL = load("xor")
+CANVASES: list[Any] = [
+    None, 3, 2.5, True, b"...", {}, {"a": 1}, set(), object(), [], (), "", "   ", "....", "..", "..x", "111", "1 .", "222", "000",
+    [0, 1, 9], [0, 1, -1], [0, 1, 2**70], [0.5, 1.0, 2.0], [[0, 1, 2]], [[0, 1]], [None], [["..."]], ["...", 3], ["...", None],
+    ["..", "..."],
+    [0, 0, 1], (1, 1, 2, 2), np.array([0, 1, 7]), np.array([0.0, 1.0, 2.0]), np.array(["a"]), np.zeros((2, 2, 2), int), np.array(2),
+    np.zeros((0, 3), int), torch.tensor(2), torch.zeros(3), torch.zeros(2, 2, 2).long(), torch.tensor([0, 1, 3]),
+    torch.tensor([True, False, True]),
+    torch.zeros(0, 3).long(), torch.tensor([1 + 1j]), torch.tensor([0, 1]), torch.tensor([[0, 1, 0]]), "sudoku", iter(["..."]),
+]  # fmt: skip
+MODELS: list[Any] = [
+    None,
+    3,
+    "sudoku",
+    "no-such-model",
+    object(),
+    dict,
+    torch.nn.Linear(2, 2),
+    lambda tokens: tokens,
+    Vocab(("a",)),
+    [MODEL],
+]
+OPTIONS: list[dict[str, Any]] = [
+    {"rule": None}, {"rule": 3}, {"rule": ""}, {"rule": "nope"}, {"rule": "eb:"}, {"rule": "eb:budget"}, {"rule": "eb:budget="},
+    {"rule": "eb:budget=x"}, {"rule": "eb:budget=-1"}, {"rule": "eb:budget=nan"}, {"rule": "eb:by=luck"}, {"rule": "top-k:k=0"},
+    {"rule": "top-k:k=1.5"}, {"rule": "mi-bound:mi=head"}, {"rule": "mi-bound:mi=nope"}, {"rule": "mi-bound:mi=structural"},
+    {"rule": "mi-bound:mi=attention"}, {"rule": "mi-bound:floor=-1"}, {"rule": "mi-bound:form=mean"},
+    {"rule": "mi-bound:mi=random,floor=1"},
+    {"rule": "mi-bound:order=luck"}, {"rule": "eb:commit=two"}, {"rule": "sequential:by=x"}, {"rule": "maskgit:steps=0"},
+    {"rule": "klass:k=0"},
+    {"rule": "eb:budget=1,budget=1"}, {"rule": object()}, {"rule": "mi-guided:penalty=-1"}, {"rule": "factor:factor=-1"},
+    {"temperature": 0.0}, {"temperature": -1.0}, {"temperature": math.nan}, {"temperature": math.inf}, {"accept": -0.1}, {"accept": 2.0},
+    {"accept": math.nan}, {"seed": -1}, {"seed": 2**64}, {"seed": 2**63}, {"batch_size": 0}, {"batch_size": -5}, {"index": [0, 1]},
+    {"index": []},
+]  # fmt: skip
+PROBES: list[dict[str, Any]] = [
+    {"form": "mean"}, {"form": None}, {"floor": -1.0}, {"floor": math.nan}, {"batch_size": 0}, {"batch_size": -1},
+    {"head": "nope"}, {"head": "sudoku"}, {"head": "/"},
+]  # fmt: skip
+NAMES: list[Any] = [
+    None, 3, "", "nope", "sudoku5", "./nope", "a/b/c", "/", "/etc/passwd", "owner/model", b"sudoku", ["sudoku"], "sudoku.safetensors",
+]  # fmt: skip
+LOADING: list[dict[str, Any]] = [
+    {"device": "nowhere"}, {"device": "cuda"}, {"head": "nope"}, {"head": "protein"}, {"layer": 99}, {"precision": "int3"},
+]  # fmt: skip
+VOCABS: list[tuple[Any, ...]] = [((),), (("a", "a"),), (("a", "."),), (("a",), ""), (("a", "b"), "b")]
+
+
+def refused_or_done(work: Any, *arguments: Any, **options: Any) -> None:
+    """Anything but a `PairmiError` fails the test by itself."""
+    said = "nothing to complain of"
+    try:
+        work(*arguments, **options)
+    except PairmiError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert len(said) > 10
+
+
+@pytest.mark.parametrize("work", [pairmi.decode, pairmi.mutual_information], ids=["decode", "mi"])
+@pytest.mark.parametrize("number", range(len(CANVASES)))
+def test_strange_canvases(number: int, work: Any, unchecked: None) -> None:
+    refused_or_done(work, MODEL, CANVASES[number])
+
+
+@pytest.mark.parametrize(("model", "work"), itertools.product(MODELS, [pairmi.decode, pairmi.mutual_information]))
+def test_strange_models(model: Any, work: Any, unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=r"^model: expected a (loaded model|backbone)"):
+        work(model, "...")
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_strange_options(options: dict[str, Any], unchecked: None) -> None:
+    with pytest.raises(PairmiError):
+        pairmi.decode(MODEL, "...", **options)
+
+
+@pytest.mark.parametrize("options", PROBES, ids=str)
+def test_strange_probes(options: dict[str, Any], unchecked: None) -> None:
+    with pytest.raises(PairmiError):
+        pairmi.mutual_information(MODEL, "...", **options)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=str)
+def test_strange_names(name: Any, unchecked: None) -> None:
+    with pytest.raises(PairmiError):
+        load(name)
+
+
+@pytest.mark.parametrize("options", LOADING, ids=str)
+def test_strange_ways_to_load(options: dict[str, Any], unchecked: None) -> None:
+    with pytest.raises(PairmiError):
+        load("sudoku-small", **options)
+
+
+@pytest.mark.parametrize("arguments", VOCABS, ids=str)
+def test_strange_alphabets(arguments: tuple[Any, ...], unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=r"^Vocab: "):
+        Vocab(*arguments)
+
+
+def test_ids_in_any_form_are_what_text_is() -> None:
+    expected = pairmi.decode(MODEL, "1..").text
+    for canvas in ([0, 2, 2], (0, 2, 2), np.array([0, 2, 2]), torch.tensor([0, 2, 2], dtype=torch.uint8)):
+        assert pairmi.decode(MODEL, canvas).text == expected
+    assert [one.text for one in pairmi.decode(MODEL, np.array([[0, 2, 2]]))] == [expected]
+
+
+def test_what_is_shown_is_short() -> None:
+    model = Model(Incoherent(30, 20, 0, 1.0))
+    shown = [
+        repr(x)
+        for x in (
+            MODEL,
+            model,
+            pairmi.decode(MODEL, "..."),
+            pairmi.mutual_information(MODEL, "..."),
+            MODEL(torch.full((2, 3), 2)),
+            model.vocab,
+        )
+    ]
+    assert all(len(text) < 160 and "tensor" not in text for text in shown), shown
+    assert pairmi.decode.__doc__ is not None
+    assert pairmi.__doc__ is not None
+
+
+def test_at_least_150_calls() -> None:
+    assert 2 * len(CANVASES) + 2 * len(MODELS) + len(OPTIONS) + len(PROBES) + len(NAMES) + len(LOADING) + len(VOCABS) >= 150
