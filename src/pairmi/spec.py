@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from pairmi.backbones import antiberty, esmc, huggingface
-from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.identity import identify as identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.mi.heads import build, reporting
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
@@ -39,12 +39,6 @@ EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weig
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
 COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
-
-Head = LowRankHead | PairMLPHead
-HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
-    "low-rank": (LowRankHead, LowRankConfig),
-    "pair-mlp": (PairMLPHead, PairMLPConfig),
-}
 
 
 @dataclass(frozen=True)
@@ -134,35 +128,19 @@ def _masked_lm(name: str, settings: Settings) -> MaskedLM:
     return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
 
 
-def identify(model: Backbone) -> str:
-    """The fingerprint of a backbone's weights, by which heads and labels know it."""
-    backbone = model.backbone if isinstance(model, Model) else model
-    if not isinstance(backbone, nn.Module):
-        raise PairmiError(f"{type(backbone).__name__}: has no weights; heads and labels are for trained backbones")
-    return fingerprint(backbone.state_dict())
-
-
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
     file = _weights(f"{name}-head") if name in HEADED else Path(name)
     tensors, about = load_tensors(file)
-    if about.get("kind") != "head" or about.get("head") not in HEADS:
-        raise PairmiError(
-            f"head: {file} holds no head (its description says kind={about.get('kind')!r}); train one with 'pairmi train head'"
-        )
+    head = build(about, tensors, file)
     if about["backbone"] != identify(model):
         raise PairmiError(
             f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
             "load the backbone that it was trained on, or train a head for this one"
         )
-    kind, config = HEADS[about["head"]]
-    head: Any = kind(config(**about["config"]))  # type: ignore[arg-type]
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != {n: tuple(t.shape) for n, t in head.state_dict().items()}:
-        raise PairmiError(f"head: the tensors in {file} do not fit its own description; fetch or train it again")
-    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    backbone = cast(Transformer | MaskedLM, model.backbone)
+    backbone = reporting(model.backbone, about["layers"])
     place = backbone.position.device if isinstance(backbone, Transformer) else "cpu"  # where its predictions live
-    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.requires_grad_(False).eval().to(place))
+    return replace(model, backbone=backbone, head=head.to(place))
 
 
 def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:

@@ -15,7 +15,7 @@ from pairmi.types import Backbone, Prediction, Tokens
 class LengthBuckets:
     """The backbone sees every state once; `half` keeps its hidden states in float16.
 
-    All is kept on the processor, where there is room for it; what is asked for comes on the device.
+    All is kept on the CPU, where there is room for it; what is asked for comes on the device.
     """
 
     def __init__(self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu") -> None:

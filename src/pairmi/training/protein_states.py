@@ -59,12 +59,12 @@ class ProteinStates:
         boards = torch.full((round(count * self.generating / self.each), length), model.vocab.size)
         found = visited(model, boards, "generating", Sampling(int(rng.integers(2**31))), Ways(self.rules, self.each, shard))
         natural = islice(self._masked(model, length, count, rng), PATIENCE * count)
-        chosen: dict[bytes, State] = {}
+        chosen: dict[tuple[int, ...], State] = {}
         for state in chain(found, natural):
             if len(chosen) == count:
                 break
             if 2 <= int((state.tokens == model.vocab.size).sum()) < length:
-                chosen.setdefault(bytes(state.tokens.tolist()), state)
+                chosen.setdefault(tuple(state.tokens.tolist()), state)
         if len(chosen) < count:
             raise PairmiError(
                 f"labels: sequences of {length} residues give {len(chosen)} different states, {count} are wanted; "

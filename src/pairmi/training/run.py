@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from pairmi.backbones.checkpoint import load_tensors, save_tensors
-from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.checkpoint import ensure_writable, load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankHead
+from pairmi.mi.heads import Layered
 from pairmi.provenance import provenance
-from pairmi.training.curve import draw_curve
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
-from pairmi.training.loop import Job, fit
+from pairmi.training.loop import Job, fit, read_log
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
@@ -21,9 +20,16 @@ from pairmi.types import PairmiError
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
+    _ensure_writable(options)
     with together(options.device) as processes:
         job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
         _fit(job, options, processes, export)
+
+
+def _ensure_writable(options: argparse.Namespace) -> None:
+    ensure_writable(options.run, "train: --run")
+    if options.out:
+        ensure_writable(options.out.parent, "train: --out in")
 
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
@@ -59,26 +65,39 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
 
 def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
     """Train to the end; the leading process draws the learning curve and writes the weights."""
-    file = fit(
-        job,
-        options.run,
-        steps=options.steps,
-        warmup=50,
-        decay=options.decay,
-        save_every=100,
-        evaluate_every=options.evaluate_every,
-        leads=processes.leads,
-    )
+    schedule = {"steps": options.steps, "warmup": 50, "decay": options.decay, "save_every": 100, "evaluate_every": options.evaluate_every}
+    file = fit(job, options.run, **schedule, leads=processes.leads)
     if processes.leads:
         draw_curve(options.run / "log.jsonl", options.run / "curve.png")
         if options.out:
             export_weights(file, options.out)
 
 
+def draw_curve(log: Path, file: Path) -> None:
+    """Every logged figure of a run against the step, one panel each."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise PairmiError("curve: matplotlib is missing; pip install 'pairmi[plot]'") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    records = read_log(log)
+    names = [name for name in records[-1] if name not in ("step", "seconds", "rate")]
+    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3), squeeze=False, layout="constrained")
+    for axis, name in zip(axes.flat, names, strict=True):
+        axis.plot([r["step"] for r in records if name in r], [r[name] for r in records if name in r], lw=1.2)
+        axis.set(title=name, xlabel="step")
+        axis.grid(alpha=0.25)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
 def train_head(options: argparse.Namespace) -> None:
     """Fit a head to labels, draw the learning curve, and write the head where `--out` says."""
     from pairmi.training.distill import export_head
 
+    _ensure_writable(options)
     with together(options.device) as processes:
         _fit(_head_job(options, processes), options, processes, export_head)
 
@@ -93,11 +112,9 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
     model = load(options.backbone, device=processes.device, precision=options.precision)
     found, settings = read_store(options.labels, options.limit)
-    if not isinstance(model.backbone, Transformer | MaskedLM):
-        raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
     if options.augment and model.conflict is None:
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
-    layers = options.layers or [model.backbone.depth]
+    layers = options.layers or ([model.backbone.depth] if isinstance(model.backbone, Layered) else [])
     sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""

@@ -53,8 +53,9 @@ class States(Protocol):
 
 
 def grid_name(grid: Int[Tensor, " L"]) -> str:
-    """A name for a complete sequence."""
-    return hashlib.sha256(bytes(grid.tolist())).hexdigest()[:16]
+    """A name for a complete sequence: of its tokens in one byte each, or in four where they need more."""
+    tokens = grid.cpu().numpy()
+    return hashlib.sha256(tokens.astype(np.uint8 if tokens.max(initial=0) < 256 else np.int32).tobytes()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,11 @@ class SudokuStates:
         found = visited(model, puzzles.canvases, "solving", Sampling(sampling, greedy=True), ways, puzzles.solutions)
         boards = torch.full((round(count * self.generating / self.each), model.length), EMPTY)
         found += visited(model, boards, "generating", Sampling(sampling), ways)
-        chosen: dict[bytes, State] = {}
+        chosen: dict[tuple[int, ...], State] = {}
         for state in chain(found, uniform_masks(count, second, levels)):
             if len(chosen) == count:
                 break
-            chosen.setdefault(bytes(state.tokens.tolist()), state)
+            chosen.setdefault(tuple(state.tokens.tolist()), state)
         return list(chosen.values())
 
 
