@@ -67,7 +67,7 @@ def ensure_writable(folder: Path, option: str) -> None:
     """Refuse a folder that nothing can be written into, before any work is done for it."""
     try:
         write_whole(folder / ".writable", b"")
-        (folder / ".writable").unlink()
+        (folder / ".writable").unlink(missing_ok=True)  # another process may have tried, too
     except OSError as error:
         raise PairmiError(f"{option} {folder}: cannot be written into ({error.strerror}); choose another folder") from error
 

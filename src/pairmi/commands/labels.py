@@ -7,12 +7,9 @@ import torch
 from pairmi.backbones.checkpoint import ensure_writable
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.mi.probe import Probe
-from pairmi.spec import Model, load
-from pairmi.tasks.protein.fasta import read_proteins
-from pairmi.tasks.protein.residues import speaks_protein
+from pairmi.spec import load
 from pairmi.training.labels import Effort, make_labels
-from pairmi.training.protein_states import ProteinStates
-from pairmi.training.states import States, SudokuStates
+from pairmi.training.states import states_for
 from pairmi.types import PairmiError
 
 
@@ -27,7 +24,7 @@ def run(options: argparse.Namespace) -> None:
     engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
     make_labels(
         model,
-        drawn_from(model, options),
+        states_for(model, options.data),
         options.out,
         options.states,
         seed=options.seed,
@@ -37,14 +34,3 @@ def run(options: argparse.Namespace) -> None:
         part=(int(number), int(of)),
         engine=engine,
     )
-
-
-def drawn_from(model: Model, options: argparse.Namespace) -> States:
-    """Where the states of this kind of model come from."""
-    if model.conflict is not None:
-        return SudokuStates()
-    if not speaks_protein(model.vocab):
-        raise PairmiError(f"labels: {options.backbone} is no 9x9 Sudoku model and none of proteins; states can be drawn for these only")
-    if options.data is None:
-        raise PairmiError(f"labels: {options.backbone} is a model of proteins and needs --data FILE, a FASTA file")
-    return ProteinStates(read_proteins(options.data, model.longest))

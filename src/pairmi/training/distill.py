@@ -9,19 +9,19 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
+from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.heads import HEADS, Head, reporting, take
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
-from pairmi.provenance import provenance
 from pairmi.spec import Model
 from pairmi.spread.placed import placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.length_buckets import LengthBuckets
+from pairmi.training.loop import export
 from pairmi.training.losses import LOSSES
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
@@ -198,8 +198,5 @@ def batch_of(states: int, batch: int, step: int, seed: int) -> Int[Tensor, " B"]
 
 
 def export_head(checkpoint: Path, out: Path) -> None:
-    """The weights of a checkpoint alone, with what they come from and for which backbone they are."""
-    tensors, about = load_tensors(checkpoint)
-    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
-    described = {"kind": "head", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
-    save_tensors(out, weights, {**about["job"], **described})
+    """The head of a checkpoint, with for which backbone it is."""
+    export(checkpoint, out, "head")

@@ -16,6 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors, write_whole
+from pairmi.provenance import provenance
 from pairmi.types import PairmiError
 
 
@@ -153,3 +154,11 @@ def _log(file: Path, record: Mapping[str, int | float]) -> None:
 def read_log(file: Path) -> list[dict[str, int | float]]:
     """The records of a run, in order."""
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def export(checkpoint: Path, out: Path, kind: str, dtype: torch.dtype = torch.float32) -> None:
+    """The weights of a checkpoint alone, with what they are, what they come from and how long it took."""
+    tensors, about = load_tensors(checkpoint)
+    weights = {name.removeprefix("model."): tensor.to(dtype) for name, tensor in tensors.items() if name.startswith("model.")}
+    described = {"kind": kind, "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    save_tensors(out, weights, {**about["job"], **described})

@@ -3,16 +3,18 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from pairmi.backbones.checkpoint import ensure_writable, load_tensors, save_tensors
+import torch
+
+from pairmi.backbones.checkpoint import ensure_writable
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import Layered
-from pairmi.provenance import provenance
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
-from pairmi.training.loop import Job, fit, read_log
+from pairmi.training.loop import Job, export, fit, read_log
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
@@ -23,7 +25,8 @@ def train_denoiser(options: argparse.Namespace) -> None:
     _ensure_writable(options)
     with together(options.device) as processes:
         job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
-        _fit(job, options, processes, export)
+        kind = "esmc" if options.task == "protein" else "transformer"
+        _fit(job, options, processes, partial(export, kind=kind, dtype=torch.float16))
 
 
 def _ensure_writable(options: argparse.Namespace) -> None:
@@ -123,17 +126,3 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     rates = Rates(muon=5 * options.rate, adam=options.rate)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
     return Distill(model, head, layers, found, settings, config, processes, start)
-
-
-def export(checkpoint: Path, out: Path) -> None:
-    """The weights of a checkpoint alone, in float16, with what they come from."""
-    tensors, about = load_tensors(checkpoint)
-    weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
-    described: dict[str, Any] = dict(about["job"])
-    described |= {
-        "kind": described["shape"].get("architecture", "transformer"),
-        "steps": len(about["rates"]),
-        "seconds": about["seconds"],
-        "provenance": provenance(),
-    }
-    save_tensors(out, weights, described)
