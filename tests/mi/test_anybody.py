@@ -16,7 +16,8 @@ from pairmi.mi.probe import Probe
 from pairmi.spec import Model, with_head
 from pairmi.store import read_store
 from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
-from pairmi.training.labels import make_labels
+from pairmi.training.labels import label, make_labels
+from pairmi.training.length_buckets import LengthBuckets
 from pairmi.training.loop import fit
 from pairmi.training.states import State
 from pairmi.types import PairmiError, Prediction, Vocab
@@ -84,6 +85,19 @@ def test_anybodys_backbone_gets_labels_a_head_and_a_decoding(backbone, kind, tmp
     assert all(one.rows == one.passes and int(one.tokens.max()) < model.vocab.size for one in found)
     if kind == "low-rank":
         assert ready.head.config.symbols == (0 if model.vocab.size > 64 else model.vocab.size)
+
+
+def test_hidden_states_beyond_float16_are_kept() -> None:
+    class Loud(Own):
+        def __call__(self, tokens: torch.Tensor) -> Prediction:
+            quiet = super().__call__(tokens)
+            return replace(quiet, hidden=1e6 * quiet.hidden)
+
+    for backbone, rounded in ((Loud(), False), (Own(), True)):
+        states = Masks().draw(Model(backbone), 0, 0, 4)
+        labels = label(Model(backbone), states, Probe(floor=0.0))
+        ((known, _),) = LengthBuckets(backbone, labels, half=True).among(torch.arange(4))
+        assert torch.equal(known.hidden, backbone(labels.tokens).hidden) != rounded
 
 
 def test_layers_are_for_those_who_offer_them() -> None:
