@@ -23,7 +23,8 @@ from pairmi.bench import contacts, head, head_cost, probing, protein
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein_study import Setup, own
-from pairmi.loading import identify, load
+from pairmi.backbones.identity import identify
+from pairmi.loading import load
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
 from pairmi.model import Model

@@ -18,7 +18,8 @@ from tqdm import tqdm
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.bench import fidelity, head, report
 from pairmi.bench.ledger import Ledger
-from pairmi.loading import identify, load, with_head
+from pairmi.backbones.identity import identify
+from pairmi.loading import load, with_head
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.provenance import provenance

@@ -21,7 +21,8 @@ from pairmi.bench import contacts, head, head_cost, probing, protein, report
 from pairmi.bench.generation import Maker
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein_study import Setup, duels, natural, qualities, study
-from pairmi.loading import identify, load
+from pairmi.backbones.identity import identify
+from pairmi.loading import load
 from pairmi.mi.contexts import Contexts
 from pairmi.mi.probe import Probe
 from pairmi.model import Model

@@ -15,7 +15,8 @@ import torch
 from pairmi import api
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.bench import head, head_cost, probing, report
-from pairmi.loading import identify, load, with_head
+from pairmi.backbones.identity import identify
+from pairmi.loading import load, with_head
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.provenance import provenance

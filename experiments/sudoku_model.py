@@ -17,7 +17,8 @@ from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
-from pairmi.loading import identify, load
+from pairmi.backbones.identity import identify
+from pairmi.loading import load
 from pairmi.provenance import provenance
 from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles

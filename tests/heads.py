@@ -10,7 +10,7 @@ import torch
 
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe

@@ -8,7 +8,8 @@ from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
-from pairmi.loading import identify, load
+from pairmi.backbones.identity import identify
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.model import Model

@@ -47,6 +47,16 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
     assert len(read_store(tmp_path, limit=5)[0]) == 40
 
 
+@pytest.mark.parametrize(("most", "kind"), [(255, "uint8"), (256, "uint16"), (65_535, "uint16"), (65_536, "int32"), (150_000, "int32")])
+def test_tokens_of_any_alphabet_come_back(tmp_path: Path, most: int, kind: str) -> None:
+    from pyarrow import parquet
+
+    tokens = torch.where(LABELS.tokens == 4, most, LABELS.tokens)
+    write_shard(shard_file(tmp_path, 0), replace(LABELS, tokens=tokens), ABOUT)
+    assert torch.equal(read_shard(shard_file(tmp_path, 0))[0].tokens, tokens)
+    assert str(parquet.read_schema(shard_file(tmp_path, 0)).field("tokens").type.value_type) == kind
+
+
 def test_triangles() -> None:
     raw = torch.rand(3, 5, 5)
     matrix = torch.triu(raw, 1) + torch.triu(raw, 1).transpose(1, 2)

@@ -13,13 +13,13 @@ from pairmi import api
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.cli import main
 from pairmi.draw import Streams
-from pairmi.loading import EMBEDDED, HEADED, identify, load, with_head
-from pairmi.mi.head import LowRankHead
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
+from pairmi.backbones.identity import identify
+from pairmi.loading import EMBEDDED, HEADED, load, with_head
 from pairmi.model import Model
 from pairmi.spec import rule
-from pairmi.types import PairmiError
+from pairmi.types import PairmiError, Prediction
 
 MODEL = tiny()
 
@@ -38,7 +38,7 @@ def test_a_head_comes_back_as_it_was_with_its_layers(files: tuple[str, str]) -> 
     prediction = model(tokens)
     assert prediction.hidden.shape == (3, 8, 32)
     matrix = model.head(prediction, model, Streams(0, torch.arange(3)))
-    torch.testing.assert_close(matrix, low_rank(layers=2).estimate(MODEL.backbone.reporting([1, 2])(tokens)).detach())
+    torch.testing.assert_close(matrix, low_rank(layers=2).estimate(MODEL.backbone.reporting([1, 2])(tokens)).detach().double())
     assert load(files[0]).head is None
 
 
@@ -120,8 +120,30 @@ def test_every_model_in_the_package_brings_its_head_unless_a_layer_is_asked_for(
         assert load(name, layer=1).backbone.layers == (1,) != model.backbone.layers
 
 
-def test_a_table_has_no_head() -> None:
-    with pytest.raises(PairmiError, match="Tabular: has no weights; heads and labels are for trained backbones"):
-        identify(load("sudoku4"))
-    assert isinstance(low_rank(), LowRankHead)
+class Nameless:
+    """A backbone by which nothing can be known."""
+
+    vocab, length = MODEL.vocab, 8
+
+    def __call__(self, tokens: torch.Tensor) -> Prediction:
+        return MODEL(tokens)
+
+
+def test_a_backbone_is_known_by_weights_table_or_identity() -> None:
+    assert identify(load("sudoku4")) == identify(load("sudoku4")) != identify(load("xor"))
     assert identify(Model(MODEL.backbone)) == identify(MODEL.backbone)
+    with pytest.raises(PairmiError, match=r"Nameless: has neither weights nor a table .*; give it an attribute `identity`"):
+        identify(Nameless())
+    named = Nameless()
+    named.identity = "mine-1"
+    assert identify(Model(named)) == "mine-1"
+
+
+def test_the_heads_in_the_package_say_when_a_canvas_is_outside() -> None:
+    told = {name: load(name).head.trained_on for name in EMBEDDED}
+    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "sudoku-small": (81, 81), "protein": (50, 100)}
+    protein = load("protein")
+    assert "trained on 50 to 100 positions, this canvas has 10" in protein.head.outside(protein.vocab.encode("MKT....VLA")[None])
+    assert protein.head.outside(torch.full((1, 60), 20)) is None
+    assert load("sudoku").head.outside(torch.full((1, 81), 9)) is None
+    assert low_rank().outside(torch.full((1, 3), 4)) is None  # nothing is known of it

@@ -5,7 +5,7 @@ import argparse
 from pages.protein import Record, table_section
 
 from pairmi.bench import head, report
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.model import Model
 from pairmi.provenance import provenance
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pairmi.bench import contacts, head, protein, report
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.model import Model
 from pairmi.provenance import provenance
 

@@ -11,7 +11,7 @@ from pairmi.bench.boards import make_boards
 from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.stats import Interval
 from pairmi.bench.sudoku import histogram
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.spec import looks_at_pairs

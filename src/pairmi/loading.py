@@ -5,24 +5,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
 from pairmi.backbones import antiberty, esmc, huggingface
-from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
-from pairmi.model import Model, device_of, innermost
+from pairmi.mi.heads import build, reporting
+from pairmi.model import Model, device_of
 from pairmi.tasks.catalogue import TASKS
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.tables import WORLDS, InWorld
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import PairmiError
 
 
 def _weights(name: str) -> Path:
@@ -32,12 +32,6 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
-
-Head = LowRankHead | PairMLPHead
-HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
-    "low-rank": (LowRankHead, LowRankConfig),
-    "pair-mlp": (PairMLPHead, PairMLPConfig),
-}
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -125,29 +119,14 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
     module.requires_grad_(False).eval()
 
 
-def identify(model: Backbone) -> str:
-    """The fingerprint of a backbone's weights, by which heads and labels know it."""
-    backbone = innermost(model)
-    if not isinstance(backbone, nn.Module) or isinstance(backbone, Tabular):
-        raise PairmiError(f"{type(backbone).__name__}: has no weights; heads and labels are for trained backbones")
-    return fingerprint(backbone.state_dict())
-
-
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
     file = _weights(f"{name}-head") if name in HEADED else Path(name)
     tensors, about = load_tensors(file)
-    if about.get("kind") != "head" or about.get("head") not in HEADS:
-        raise PairmiError(
-            f"head: {file} holds no head (its description says kind={about.get('kind')!r}); train one with 'pairmi train head'"
-        )
+    head = build(about, tensors, file)
     if about["backbone"] != identify(model):
         raise PairmiError(
             f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
             "load the backbone that it was trained on, or train a head for this one"
         )
-    kind, config = HEADS[about["head"]]
-    head: Any = kind(config(**about["config"]))  # type: ignore[arg-type]
-    fill(head, tensors, f"head: the tensors in {file}")
-    backbone = cast(Transformer | MaskedLM, model.backbone)
-    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.to(device_of(model)))
+    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)))

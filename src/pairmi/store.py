@@ -1,7 +1,7 @@
 """Labelled states in parquet shards, each written whole or not at all, with what they were made by inside."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.backbones.checkpoint import write_whole
+from pairmi.backbones.checkpoint import UNSEALED, damage, sealed, write_whole
 from pairmi.info import pairs
 from pairmi.types import PairMatrix, PairmiError
 
@@ -47,6 +47,11 @@ class Labels:
     def known(self, mask: int) -> Bool[Tensor, "S T"]:
         """The pairs of unknown positions whose mutual information was measured."""
         return triangle(pairs(self.tokens == mask)) & self.mi.isfinite()
+
+    def has_pair(self, mask: int) -> bool:
+        """Whether any such pair was measured, from a look at a few states at a time."""
+        pieces = zip(self.tokens.split(256), self.mi.split(256), strict=True)
+        return any(bool((triangle(pairs(tokens == mask)) & mi.isfinite()).any()) for tokens, mi in pieces)
 
     def pick(self, index: Int[Tensor, " N"]) -> "Labels":
         """The same for some of the states."""
@@ -124,58 +129,66 @@ def shard_file(folder: Path, shard: int) -> Path:
     return folder / f"{shard:06d}.parquet"
 
 
+def _column(value: Any, name: str) -> Any:
+    """As arrow keeps it: text, floats, or the smallest integers that hold the tokens."""
+    pa, _ = _arrow()
+    if not isinstance(value, Tensor):
+        return pa.array(value, pa.string())
+    array = value.numpy()
+    kinds = (np.uint8, np.uint16, np.int32) if name == "tokens" else (np.int32,)
+    kind = next(kind for kind in kinds if not array.size or (np.iinfo(kind).min <= array.min() and array.max() <= np.iinfo(kind).max))
+    array = array.astype(np.float32 if value.is_floating_point() else kind)
+    flat = pa.array(array.reshape(-1))
+    return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+
+
 def write_shard(file: Path, labels: Labels, about: Mapping[str, Any]) -> None:
     """One file of states, whole or absent."""
     pa, parquet = _arrow()
-
-    def column(value: Any, name: str) -> Any:
-        if not isinstance(value, Tensor):
-            return pa.array(value, pa.string())
-        kinds = {"tokens": np.uint8, "rows": np.int32, "masked": np.int16}
-        array = value.numpy().astype(kinds.get(name, np.float32))
-        flat = pa.array(array.reshape(-1))
-        return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
-
-    columns = {field.name: column(getattr(labels, field.name), field.name) for field in fields(labels)}
-    table = pa.table(columns).replace_schema_metadata({"pairmi": json.dumps(about, sort_keys=True)})
+    columns = {field.name: _column(getattr(labels, field.name), field.name) for field in fields(labels)}
+    table = pa.table(columns).replace_schema_metadata({"pairmi": json.dumps(about, sort_keys=True), "checksum": UNSEALED})
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink, compression="zstd")
-    write_whole(file, sink.getvalue().to_pybytes())
+    write_whole(file, sealed(sink.getvalue().to_pybytes()))
+
+
+def _value(column: Any) -> Any:
+    """What `_column` made an arrow column of, with integers of 64 bits."""
+    if column.type == "string":
+        return tuple(column.to_pylist())
+    flat = column if column.type.num_fields == 0 else column.flatten()
+    array = flat.to_numpy(zero_copy_only=False)
+    array = array.copy() if array.dtype == np.float32 else array.astype(np.int64)
+    return torch.from_numpy(array if flat is column else array.reshape(len(column), column.type.list_size))
 
 
 def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
-    """What `write_shard` wrote."""
+    """What `write_shard` wrote; refuses a file whose bytes have changed since."""
     pa, parquet = _arrow()
-    about = shard_about(file)
     try:
+        if wrong := damage(file):
+            raise OSError(wrong)
         table = parquet.read_table(file)
     except (pa.ArrowException, OSError) as error:
         raise PairmiError(f"labels: {file} is damaged ({_line(error)}); remove it and label again") from error
+    about = _description(file, table.schema)
+    return Labels(**{field.name: _value(table.column(field.name).combine_chunks()) for field in fields(Labels)}), about
 
-    def value(name: str) -> Any:
-        column = table.column(name).combine_chunks()
-        if pa.types.is_string(column.type):
-            return tuple(column.to_pylist())
-        if not pa.types.is_fixed_size_list(column.type):
-            array = column.to_numpy(zero_copy_only=False)
-        else:
-            array = column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), column.type.list_size)
-        return torch.from_numpy(array.copy() if array.dtype == np.float32 else array.astype(np.int64))
 
-    return Labels(**{field.name: value(field.name) for field in fields(Labels)}), about
+def _description(file: Path, schema: Any) -> dict[str, Any]:
+    if b"pairmi" not in (schema.metadata or {}):
+        raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
+    about: dict[str, Any] = json.loads(schema.metadata[b"pairmi"])
+    return about
 
 
 def shard_about(file: Path) -> dict[str, Any]:
     """What a shard says of itself, without reading its states."""
     pa, parquet = _arrow()
     try:
-        metadata = parquet.read_schema(file).metadata or {}
-    except (pa.ArrowException, OSError) as error:
+        return _description(file, parquet.read_schema(file))
+    except (pa.ArrowException, OSError, json.JSONDecodeError) as error:
         raise PairmiError(f"labels: {file} is damaged or no parquet file ({_line(error)}); remove it and label again") from error
-    if b"pairmi" not in metadata:
-        raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
-    about: dict[str, Any] = json.loads(metadata[b"pairmi"])
-    return about
 
 
 def shards(folder: Path) -> list[Path]:
@@ -193,9 +206,35 @@ def check(folder: Path, settings: Mapping[str, Any]) -> set[int]:
     return {int(file.stem) for file in shards(folder)}
 
 
+def _index(file: Path) -> set[int]:
+    """The numbers in one index; none where there is none."""
+    if not file.is_file():
+        return set()
+    if damage(file):
+        raise PairmiError(f"labels: {file} is damaged; remove it and repeat the 'pairmi labels' that made {file.parent}")
+    return set(json.loads(file.read_bytes())["shards"])
+
+
+def write_index(folder: Path, part: tuple[int, int], finished: Iterable[int]) -> None:
+    """Remember shards that one of n processes has finished; each has an index of its own, so that none overwrites another's."""
+    file = folder / f"index-{part[0]}-of-{part[1]}.json"
+    mine = {number for number in finished if number % part[1] == part[0]}
+    if not mine <= (known := _index(file)):
+        write_whole(file, sealed(json.dumps({"shards": sorted(mine | known), "checksum": UNSEALED}).encode()))
+
+
+def missing(folder: Path) -> list[str]:
+    """The names of shards that were finished and are gone; a store of before there were indices misses none."""
+    finished = {number for file in folder.glob("index-*-of-*.json") for number in _index(file)}
+    return [file.name for file in (shard_file(folder, number) for number in sorted(finished)) if not file.is_file()]
+
+
 def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str, Any]]:
-    """All shards, or the first that hold `limit` states, and the settings that they share."""
+    """All shards, or the first that hold `limit` states, and the settings that they share; refuses a store that has lost some."""
     files = shards(folder)
+    if gone := missing(folder):
+        names = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
+        raise PairmiError(f"labels: {folder} has lost {names}; repeat the 'pairmi labels' that made it, which makes only what is missing")
     if not files:
         raise PairmiError(f"labels: no shards in {folder}; make some with 'pairmi labels --out {folder}'")
     settings = shard_about(files[0])["settings"]

@@ -1,5 +1,6 @@
 """Files are whole or absent, whatever happens to the process that writes them; what is not ours is refused."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors, write_whole
+from pairmi.backbones.checkpoint import ensure_writable, fingerprint, load_tensors, save_tensors, write_whole
 from pairmi.types import PairmiError
 
 TENSORS = {
@@ -40,6 +41,8 @@ for attempt in range(25):
     time.sleep(rng.uniform(0.02, 0.2))  # a busy disk takes tens of milliseconds a file
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    if list(target.parent.glob(".*.part")):
+        print("left", file=sys.stderr)
     tensors, about = load_tensors(target)
     print(about["number"], int(tensors["x"].min()), int(tensors["x"].max()), len(tensors["x"]))
 """
@@ -77,7 +80,9 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
     assert len(seen) == 25
     assert all(number == low == high and size == 300_000 for number, low, high, size in seen)
     assert seen[-1][0] > 3  # they did write
-    assert any(path.suffix == ".part" for path in tmp_path.iterdir())  # and some were killed while they did
+    assert "left" in run.stderr  # and some were killed while they did
+    save_tensors(target, TENSORS, ABOUT)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]  # the next writer sweeps up
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +96,23 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="No space left"):
         write_whole(file, b"new and longer")
     assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_parts_of_living_writers_are_left_alone(tmp_path: Path) -> None:
+    alive, other = tmp_path / f".log.{os.getppid()}.part", tmp_path / ".blog.99999999.part"
+    for file in (alive, other, tmp_path / ".log.99999999.part", tmp_path / ".log.nobody.part"):
+        file.touch()
+    write_whole(tmp_path / "log", b"new")
+    assert {path.name for path in tmp_path.iterdir()} == {"log", alive.name, other.name}
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PairmiError, match=r"--out .*/file/deep: cannot be written into \(Not a directory\); choose another folder"):
+        ensure_writable(tmp_path / "file" / "deep", "--out")
+    ensure_writable(tmp_path / "new", "--out")
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.bench import head as bench
 from pairmi.bench import head_cost, probing
 from pairmi.cli import main
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe

@@ -50,6 +50,8 @@ def test_heads_give_the_normal_form_without_gradients(head: PairwiseMI) -> None:
     assert isinstance(head, PairwiseMI)
     assert matrix.shape == (12, 8, 8)
     assert not matrix.requires_grad
+    assert matrix.dtype == torch.float64
+    assert not matrix.is_inference()
     assert torch.equal(matrix, pair_matrix(matrix, prediction.masked))
     assert matrix[0].max() > 0
     assert matrix[1].max() == 0  # one unknown position has no pairs
@@ -88,7 +90,7 @@ def test_the_pair_mlp_is_its_formula() -> None:
     with torch.no_grad():
         both = [head.network(torch.cat([hidden[0, i], hidden[0, j]])) for i, j in ((2, 5), (5, 2))]
     assert abs(float(raw[0, 2, 5].detach()) - float(sum(both)) / 2) < 1e-5
-    assert torch.equal(ask(head, prediction), raw.detach().clamp_min(0))
+    assert torch.equal(ask(head, prediction), raw.detach().clamp_min(0).double())
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -204,7 +206,8 @@ def test_foreign_predictions_are_refused() -> None:
 
 def test_impossible_sizes_are_refused() -> None:
     with pytest.raises(
-        PairmiError, match=r"LowRankConfig: sizes must be >= 1 \(length, hops and reach >= 0\), got LowRankConfig\(width=16, symbols=4"
+        PairmiError,
+        match=r"LowRankConfig: sizes must be >= 1 \(symbols, length, hops and reach >= 0\), got LowRankConfig\(width=16, symb",
     ):
         LowRankConfig(16, 4, rank=0)
     with pytest.raises(PairmiError, match="PairMLPConfig: sizes must be >= 1, got PairMLPConfig"):

@@ -7,7 +7,8 @@ from heads import RandomStates, tiny
 from jobs import XOR, Squares, squares, units
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
-from pairmi.loading import identify, load
+from pairmi.backbones.identity import identify
+from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.spread.local import Local
@@ -45,7 +46,7 @@ def test_a_backbone_is_known_by_its_weights_or_its_table() -> None:
     assert isinstance(XOR.backbone, Tabular)
     other = Tabular(XOR.backbone.support, torch.tensor([1.0, 1, 1, 2]), XOR.vocab.symbols)
     assert backbone_hash(XOR) == backbone_hash(load("xor")) != backbone_hash(other)
-    with pytest.raises(PairmiError, match="Incoherent: has neither weights nor a table by which workers could tell"):
+    with pytest.raises(PairmiError, match="Incoherent: has neither weights nor a table by which labels, heads and workers"):
         backbone_hash(Incoherent(2, 2, 0, 1.0))
 
 

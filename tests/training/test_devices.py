@@ -14,11 +14,10 @@ from elsewhere import DEVICE, Elsewhere, There
 from heads import SHAPE, labelled, tiny
 from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import load_tensors
-from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.loading import identify
+from pairmi.backbones.identity import identify
 from pairmi.model import Model
-from pairmi.spread.placed import placed
 from pairmi.training.denoise import Denoise, DenoiseConfig, new_network
 from pairmi.training.distill import Distill, DistillConfig, make_head
 from pairmi.training.loop import fit
@@ -171,16 +170,40 @@ def test_tensors_are_summed_by_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(torch.equal(tensor.cpu(), 2 * before) for tensor, before in zip(tensors, plain, strict=True))
 
 
-def test_networks_in_training_stay_in_float32_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pairmi.backbones.masked_lm.chosen_device", lambda name: torch.device(name or "cpu"))
-    monkeypatch.setattr(torch.nn.Module, "to", lambda self, *where: self)  # there is none to move to
-    model = new_network(PROTEIN, "cuda:1")
-    assert isinstance(model, MaskedLM)
-    assert (str(model.device), model.dtype) == ("cuda:1", torch.float32)
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    assert placed(model, "cuda:1").dtype == torch.float16
-    seen = []
-    monkeypatch.setattr("pairmi.training.distill.placed", lambda backbone, *how: seen.append(how) or backbone)
-    monkeypatch.setattr("pairmi.training.distill.LengthBuckets", lambda *what, **how: None)
-    protein_distiller("cuda:1")
-    assert seen == [("cuda:1", "float32")]
+@pytest.fixture
+def asked_of_torch(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, torch.dtype]]:
+    """The device and the reduced precision of every pass that is made in one."""
+    seen: set[tuple[str, torch.dtype]] = set()
+
+    def autocast(device: str, dtype: torch.dtype, enabled: bool = True) -> AbstractContextManager[None]:
+        seen.update([(device, dtype)] if enabled else [])
+        return nullcontext()
+
+    monkeypatch.setattr(torch, "autocast", autocast)
+    return seen
+
+
+@pytest.mark.parametrize(("precision", "passes"), [("float32", set()), ("bfloat16", {(DEVICE, torch.bfloat16)})])
+def test_a_half_precision_backbone_labels_and_learns_in_the_precision_asked_for(
+    precision: str, passes: set[Any], asked_of_torch: set[Any]
+) -> None:
+    """Whatever it was loaded in; the head itself learns in float32."""
+    torch.manual_seed(0)
+    model = Model(esmc.build(PROTEIN, Settings(precision="bfloat16")))
+    labels = replace(LABELS, tokens=torch.where(LABELS.tokens == 4, 20, LABELS.tokens))
+    head, settings = make_head("low-rank", model, (1,), SIZES, 0), SETTINGS | {"backbone": identify(model)}
+    asked_of_torch.clear()
+    job = Distill(model, head, (1,), labels, settings, DistillConfig(8, precision=precision), Processes(device=DEVICE))
+    assert asked_of_torch == passes
+    asked_of_torch.clear()
+    job.advance(0, 1.0)
+    assert asked_of_torch == set()
+    assert {tensor.dtype for tensor in job.tensors().values()} == {torch.float32}
+
+
+def test_a_network_in_training_is_there_in_float32(asked_of_torch: set[Any]) -> None:
+    model = new_network(PROTEIN, DEVICE)
+    assert all(isinstance(parameter.data, There) and parameter.requires_grad for parameter in model.parameters())
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    protein_denoiser(DEVICE).advance(0, 1.0)
+    assert asked_of_torch == set()

@@ -77,7 +77,7 @@ def test_a_labelling_that_is_killed_ends_with_the_same_bytes(tmp_path: Path) -> 
 
 def test_finished_shards_are_left_alone_and_more_can_be_made(tmp_path: Path) -> None:
     make(tmp_path, count=6)
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.parquet")}
     assert len(before) == 2
     make(tmp_path, count=8)
     make(tmp_path, count=12)
@@ -219,6 +219,50 @@ def test_a_state_that_cannot_be_labelled_is_named_and_the_other_shards_are_made(
     first, second = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"labels: labels-\w{8}/seed3/4-8/\w{16}: uniform canvas [.][.]dddddd: RuntimeError: not so many d, please", first)
     assert re.fullmatch(r"labels: labels-\w{8}/seed3/8-12/\w{16}: KeyError: 'no states'", second)
+
+
+class OnceFull(Transformer):
+    """Has room for a few rows only, at first."""
+
+    refusals = 1
+
+    def forward(self, tokens: torch.Tensor) -> Prediction:
+        if len(tokens) > 8 and OnceFull.refusals:
+            OnceFull.refusals -= 1
+            raise RuntimeError("out of memory")
+        return super().forward(tokens)
+
+
+def test_a_shard_whose_halves_succeed_is_whole(tmp_path: Path) -> None:
+    backbone = OnceFull(SHAPE).eval().requires_grad_(False)
+    backbone.load_state_dict(MODEL.backbone.state_dict())
+    make_labels(Model(backbone), RandomStates(), tmp_path / "halves", 16, seed=3, probe=Probe(floor=0.02), shard=16, quiet=True)
+    make(tmp_path / "whole", shard=16, count=16)
+    assert OnceFull.refusals == 0
+    found, whole = read_store(tmp_path / "halves")[0], read_store(tmp_path / "whole")[0]
+    assert len(found) == len(whole) == 16
+    assert torch.equal(found.tokens, whole.tokens)
+    torch.testing.assert_close(found.mi, whole.mi)
+
+
+def test_a_deleted_shard_is_named_and_made_again(tmp_path: Path) -> None:
+    make(tmp_path, count=12)
+    before = contents(tmp_path)
+    (tmp_path / "000001.parquet").unlink()
+    with pytest.raises(PairmiError, match=r"has lost 000001\.parquet; repeat the 'pairmi labels' that made it"):
+        read_store(tmp_path)
+    make(tmp_path, count=12)
+    assert contents(tmp_path) == before
+    assert len(read_store(tmp_path)[0]) == 12
+
+
+def test_an_out_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("pairmi.commands.labels.load", lambda *what, **how: pytest.fail("loaded"))
+    assert main(["labels", "--out", str(tmp_path / "file"), "--states", "4", "--backbone", "sudoku"]) == 2
+    assert "cannot be written into (" in capsys.readouterr().err
 
 
 def test_sudoku_states_are_labelled(tmp_path: Path) -> None:

@@ -189,6 +189,44 @@ def test_a_damaged_checkpoint_is_refused_and_left_alone(whole: Path, tmp_path: P
     assert contents(tmp_path) == before
 
 
+def test_a_second_trainer_is_refused_and_a_killed_one_leaves_nothing_locked(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    while not (tmp_path / "checkpoint.safetensors").is_file():
+        assert process.poll() is None
+        time.sleep(0.001)
+    message = rf"train: .* is being trained in by process {process.pid}; wait for it, or choose another --run"
+    with pytest.raises(PairmiError, match=message):
+        fit(job(), tmp_path, **SCHEDULE)
+    process.kill()
+    process.wait()
+    fit(job(), tmp_path, **SCHEDULE)
+    assert [record["step"] for record in records(tmp_path)] == list(range(6, 61, 6))
+
+
+@pytest.mark.parametrize("where", ["loss", "weights"])
+def test_numbers_that_are_not_finite_are_never_saved(where: str, tmp_path: Path) -> None:
+    broken = job()
+    advance = broken.advance
+
+    def breaks(step: int, rate: float) -> float:
+        loss = advance(step, rate)
+        if step == 6:
+            broken.tensors()["model.position"][0, 0] = torch.inf
+        return float("nan") if step == 6 and where == "loss" else loss
+
+    broken.advance = breaks
+    with pytest.raises(PairmiError, match=r"train: step [67] gave a loss of .* not finite in .*; the last checkpoint stays as it was"):
+        fit(broken, tmp_path, **SCHEDULE)
+    tensors, about = load_tensors(tmp_path / "checkpoint.safetensors")
+    assert len(about["rates"]) == 4
+    assert all(tensor.isfinite().all() for tensor in tensors.values())
+
+
+def test_an_impossible_schedule_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PairmiError, match="train: expected steps, save_every and evaluate_every >= 1, got 60, 4 and 0"):
+        fit(job(), tmp_path, **SCHEDULE | {"evaluate_every": 0})
+
+
 def test_the_rate_warms_up_stays_and_falls_to_zero() -> None:
     rates = [learning_rate(step, 100, 10, 0.3) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])

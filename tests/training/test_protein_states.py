@@ -7,8 +7,7 @@ import torch
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.tasks.protein.fasta import Record, read_proteins
-from pairmi.training.protein_states import ProteinStates, family_name
-from pairmi.training.states import States
+from pairmi.training.states import ProteinStates, States, family_name
 from pairmi.types import PairmiError
 from proteins import family_members, opinionated_weights, write_fasta
 

@@ -7,7 +7,7 @@ import torch
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.cli import main
 from pairmi.loading import load
-from pairmi.training.curve import draw_curve
+from pairmi.training.run import draw_curve
 
 TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "4", "--grids", "20"]
 

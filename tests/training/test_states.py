@@ -1,3 +1,5 @@
+import hashlib
+
 import torch
 
 from heads import sudoku
@@ -47,3 +49,9 @@ def test_a_grid_is_named_by_its_content() -> None:
     assert grid_name(grid) == grid_name(grid.clone())
     assert grid_name(grid) != grid_name(grid.roll(1))
     assert len(grid_name(grid)) == 16
+
+
+def test_names_of_large_alphabets_differ_and_those_of_small_ones_are_as_they_were() -> None:
+    grid = torch.arange(81) % 9
+    assert grid_name(grid) == hashlib.sha256(bytes(grid.tolist())).hexdigest()[:16]
+    assert len({grid_name(grid + shift) for shift in (0, 300, 556, 70_000)}) == 4

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.identity import identify
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
-from pairmi.loading import identify
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs, rule
 from pairmi.tasks.protein.scores import pseudo_perplexity

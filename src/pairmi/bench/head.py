@@ -8,11 +8,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pairmi.backbones.identity import identify
 from pairmi.bench import fidelity, report
 from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import entropy, pair_matrix, pairs
-from pairmi.loading import identify, with_head
+from pairmi.loading import with_head
 from pairmi.mi.proxies import Attended, Shuffled, Structural
 from pairmi.model import Model
 from pairmi.store import Labels, grown, triangle

@@ -22,7 +22,7 @@ from pairmi.types import Meter, PairMatrix, Prediction, RowStreams, Selector, To
 SHAPE = TransformerConfig(width=260, depth=5, heads=4)  # 4.1 M parameters: the size of the paper's Sudoku model
 PASSES = 4  # of a decoding that are measured
 # Settings in which a rule fills several positions a pass, also where probabilities are random
-BUSY = {
+BUSY: dict[str, dict[str, Any]] = {
     "top-k": {"k": 8},
     "eb": {"budget": 40.0},
     "threshold": {"threshold": 0.02},
@@ -62,7 +62,7 @@ class Peak(TorchDispatchMode):
     """While it is entered, the most bytes that live in tensors made meanwhile."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.now = self.most = 0
         self._seen: set[int] = set()
 

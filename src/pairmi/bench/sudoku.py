@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.identity import identify
 from pairmi.bench.boards import Boards
 from pairmi.bench.stats import wilson
 from pairmi.bench.stopwatch import Stopwatch, TimedBackbone, watched
@@ -16,7 +17,6 @@ from pairmi.bench.uniformity import worst_fit
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.info import confidence
-from pairmi.loading import identify
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs, rule
 

@@ -1,5 +1,6 @@
 """The learned estimate of all pairwise mutual information from one pass: a few low-rank forms, mixed for each pair."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -11,11 +12,13 @@ from torch.nn import functional
 
 from pairmi.info import entropy, pairs
 from pairmi.mi.hops import Hop, mapped, openness, product_of, sigmoid
-from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams
+from pairmi.mi.trained_on import TrainedOn
+from pairmi.types import Backbone, LogProbs, PairMatrix, PairmiError, Positions, Prediction, RowStreams, Tokens
 
 FAR = 64  # distances from here on are alike
 STEP = 16  # between the numbers of positions that rows are computed with
 CACHED_PAIRS = 27_000  # whose features stay in the cache of a core
+LARGEST = 8  # probabilities of a position that a head is shown where it is not shown all
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class LowRankConfig:
     """The shape of a `LowRankHead`; the defaults are the Sudoku head's."""
 
     width: int  # of one layer of the backbone
-    symbols: int
+    symbols: int  # whose marginals it is shown; 0 = any number of them, of which it is shown the `LARGEST` probabilities in order
     layers: int = 1  # how many layers of the backbone are reported side by side
     length: int = 0  # of a backbone that takes one length only: positions then have an embedding; 0 = any length
     inner: int = 96
@@ -38,9 +41,9 @@ class LowRankConfig:
     )
 
     def __post_init__(self) -> None:
-        sizes = (self.width, self.symbols, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
-        if min(sizes) < 1 or min(self.length, self.hops, self.reach) < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (length, hops and reach >= 0), got {self}")
+        sizes = (self.width, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
+        if min(sizes) < 1 or min(self.symbols, self.length, self.hops, self.reach) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, hops and reach >= 0), got {self}")
 
 
 def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -52,11 +55,12 @@ class LowRankHead(nn.Module):
     """I_ij = sigmoid(mix(f_1(i, j), ..., f_K(i, j), e_ij, H_i, H_j)) min(H_i, H_j), both ways averaged.
 
     f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
-    hidden states, the marginals, the entropy and the place; a pair then costs K products of rank r, a learned e_ij that does
-    not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the sigmoid's argument by what
-    depends on each other through third positions (see `Hop`), where at most `reach` positions are open. The information bound
-    I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are computed over about
-    their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its batch mates.
+    hidden states, the marginals (of a large alphabet the likeliest), the entropy and the place; a pair then costs K products of rank r,
+    a learned e_ij that does not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the
+    sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open. The
+    information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
+    computed over about their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its
+    batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
@@ -65,8 +69,9 @@ class LowRankHead(nn.Module):
     def __init__(self, config: LowRankConfig) -> None:
         super().__init__()
         self.config = config
+        self.trained_on: TrainedOn | None = None
         size = config.forms * config.rank
-        self.inner = nn.Linear(config.layers * config.width + config.symbols + 1, config.inner)
+        self.inner = nn.Linear(config.layers * config.width + (config.symbols or LARGEST) + 1, config.inner)
         self.project = nn.Linear(config.inner, size)
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner)) if config.length else None
         signs = 1.0 - 2.0 * (torch.arange(config.rank) % 2)
@@ -86,9 +91,13 @@ class LowRankHead(nn.Module):
         return asdict(self.config)
 
     def forward(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        """The matrix of each row, without gradients and without a look at the backbone."""
-        with torch.inference_mode():
-            return self.estimate(prediction)
+        """The matrix of each row in float64, without gradients and without a look at the backbone."""
+        with torch.inference_mode(False), torch.no_grad():
+            return self.estimate(prediction).double()
+
+    def outside(self, canvases: Prediction | Tokens) -> str | None:
+        """In words what about canvases is unlike all that it was trained on; None = nothing, or nothing is known of its training."""
+        return self.trained_on.outside(canvases) if self.trained_on else None
 
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, in normal form."""
@@ -99,7 +108,8 @@ class LowRankHead(nn.Module):
         check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
         entropies = entropy(prediction.log_probs).float()
         caps = torch.where(queried, round_down(entropies), 0)  # which makes the pairs of all other positions 0
-        everything = [x.flatten(0, 1) for x in (prediction.hidden, prediction.log_probs, entropies[:, :, None], caps)]
+        shown = prediction.log_probs if config.symbols else largest(prediction.log_probs)
+        everything = [x.flatten(0, 1) for x in (prediction.hidden, shown, entropies[:, :, None], caps)]
         matrix = entropies.new_zeros(len(queried), length, length)
         for rows, where in row_chunks(queried):
             places = (rows[:, None] * length + where).flatten()
@@ -153,6 +163,12 @@ class LowRankHead(nn.Module):
         return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
 
+def largest(log_probs: LogProbs) -> Float[Tensor, "B L P"]:
+    """Of the `LARGEST` likeliest symbols of each position, in order, whichever they are; -inf for those that do not exist."""
+    found = log_probs.topk(min(LARGEST, log_probs.shape[2]), dim=2).values
+    return functional.pad(found, (0, LARGEST - found.shape[2]), value=-torch.inf)
+
+
 def gelu(x: Tensor) -> Tensor:
     """That of torch, which rounds the last elements of a batch in another way than the others; `erf` and `exp` do not."""
     return 0.5 * x * (1 + torch.erf(0.5**0.5 * x))
@@ -168,9 +184,10 @@ def row_chunks(queried: Positions) -> Iterator[tuple[Int[Tensor, " R"], Int[Tens
     sizes = (queried.sum(1) + STEP - 1).div(STEP, rounding_mode="floor").mul(STEP).clamp_max(length)
     first = queried.argsort(dim=1, descending=True, stable=True)
     least = min(2, threads) if queried.device.type == "cpu" else 1
-    for size in sizes[sizes > 0].unique().tolist():
+    counts = Counter(sizes.tolist())  # all that the host needs to know: the only time that it waits for the device
+    for size, alike in zip(sorted(counts), sizes.argsort(stable=True).split([counts[size] for size in sorted(counts)]), strict=True):
         where = first[:, :size] if size < length else torch.arange(length, device=queried.device).expand_as(first)
-        for rows in torch.nonzero(sizes == size)[:, 0].split(max(least, threads * (CACHED_PAIRS // size**2))):
+        for rows in alike.split(max(least, threads * (CACHED_PAIRS // size**2))) if size else ():
             yield rows, where.index_select(0, rows.expand(max(least, len(rows))))
 
 

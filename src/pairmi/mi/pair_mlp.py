@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pairmi.mi.head import check_prediction, spread
-from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
+from pairmi.mi.trained_on import TrainedOn
+from pairmi.types import Backbone, PairMatrix, PairmiError, Positions, Prediction, RowStreams, Tokens
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class PairMLPConfig:
             raise PairmiError(f"PairMLPConfig: sizes must be >= 1, got {self}")
 
 
-def open_positions(masked: Tensor) -> list[Int[Tensor, " N"]]:
-    """The positions of each row that are true."""
-    where = torch.nonzero(masked)[:, 1]
-    return list(where.split(masked.sum(1).tolist()))
+def open_positions(masked: Positions) -> list[Int[Tensor, " N"]]:
+    """The positions of each row that are true; the host waits for the device once."""
+    first = masked.argsort(dim=1, descending=True, stable=True)
+    return [row[:count] for row, count in zip(first, masked.sum(1).tolist(), strict=True)]
 
 
 class PairMLPHead(nn.Module):
@@ -39,6 +40,7 @@ class PairMLPHead(nn.Module):
     def __init__(self, config: PairMLPConfig) -> None:
         super().__init__()
         self.config = config
+        self.trained_on: TrainedOn | None = None
         self.network = nn.Sequential(
             nn.LayerNorm(2 * config.width),
             nn.Linear(2 * config.width, config.first),
@@ -53,9 +55,13 @@ class PairMLPHead(nn.Module):
         return asdict(self.config)
 
     def forward(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        """The matrix of each row, not below 0, without gradients and without a look at the backbone."""
-        with torch.inference_mode():
-            return self.estimate(prediction).clamp_min_(0)
+        """The matrix of each row in float64, not below 0, without gradients and without a look at the backbone."""
+        with torch.inference_mode(False), torch.no_grad():
+            return self.estimate(prediction).clamp_min_(0).double()
+
+    def outside(self, canvases: Prediction | Tokens) -> str | None:
+        """In words what about canvases is unlike all that it was trained on; None = nothing, or nothing is known of its training."""
+        return self.trained_on.outside(canvases) if self.trained_on else None
 
     def estimate(self, prediction: Prediction) -> PairMatrix:
         """The same with gradients, and before the cut at 0, which would stop them."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from torch import nn
-
-from pairmi.backbones.checkpoint import fingerprint
-from pairmi.model import innermost
+from pairmi.backbones.identity import identify
 from pairmi.types import Backbone, PairmiError
 
 # What a model or a task may raise on an input that it cannot take. Whatever else is raised is a defect and ends the run.
 REFUSALS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+
+backbone_hash = identify  # by which workers tell that they have the same weights
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -105,14 +104,6 @@ class Worker:
                 "let all workers have the same weights and the same version of pairmi"
             )
         return self.job(unit)
-
-
-def backbone_hash(backbone: Backbone) -> str:
-    """A short name for what a backbone computes with: its weights, or its table."""
-    backbone = innermost(backbone)
-    if isinstance(backbone, nn.Module):
-        return fingerprint(backbone.state_dict())
-    raise PairmiError(f"{type(backbone).__name__}: has neither weights nor a table by which workers could tell that they have the same")
 
 
 def task_name(kind: str, settings: Mapping[str, Any]) -> str:

@@ -3,29 +3,29 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
-from pairmi.backbones.masked_lm import MaskedLM
-from pairmi.backbones.transformer import Transformer
+from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.identity import identify
 from pairmi.info import pairs
-from pairmi.loading import Head, identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.heads import HEADS, Head, reporting, take
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.mi.trained_on import TrainedOn
 from pairmi.model import Model
-from pairmi.provenance import provenance
 from pairmi.spread.placed import from_here, placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.training.length_buckets import LengthBuckets
+from pairmi.training.loop import export
 from pairmi.training.losses import LOSSES
 from pairmi.training.optimizer import MuonAdamW, Rates
 from pairmi.training.processes import Processes
-from pairmi.types import PairmiError
+from pairmi.types import Backbone, PairmiError
 
 
 @dataclass(frozen=True)
@@ -49,32 +49,44 @@ class DistillConfig:
             )
 
 
+MOST_SYMBOLS = 64  # whose marginals a head is shown whole
 SIZES = ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")  # of a low-rank head: what its user chooses
 
 
-def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int) -> Head:
-    """A fresh head for a backbone that reports these layers; `sizes` are those of the low-rank head, see `SIZES`."""
+def width_of(backbone: Backbone, length: int) -> int:
+    """Of the hidden states that a backbone reports, all layers together: read from what it says of an unknown sequence."""
+    first = next(backbone.parameters(), None) if isinstance(backbone, nn.Module) else None
+    tokens = torch.full((1, length), backbone.vocab.size, device=None if first is None else first.device)
+    with torch.no_grad():
+        width = backbone(tokens).hidden.shape[2]
+    if not width:
+        raise PairmiError(f"train head: {type(backbone).__name__} reports no hidden states (width 0), and these are what a head reads")
+    return int(width)
+
+
+def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str, int], seed: int, length: int = 8) -> Head:
+    """A fresh head for a backbone that reports these layers (none = what it always reports); for `sizes` of the low-rank head see `SIZES`.
+
+    `length` is that of the canvas that a backbone of any length is asked for the width of its hidden states with.
+    """
+    if kind not in HEADS:
+        raise PairmiError(f"train head: unknown kind {kind!r}; known: {', '.join(HEADS)}")
+    width, count, symbols = width_of(reporting(model.backbone, layers), model.length or length), len(layers) or 1, model.vocab.size
     torch.manual_seed(seed)  # initialisation only; every later draw has its own generator
-    width = cast(Transformer | MaskedLM, model.backbone).width
     if kind == PairMLPHead.kind:
-        return PairMLPHead(PairMLPConfig(len(layers) * width))
-    if kind == LowRankHead.kind:
-        return LowRankHead(LowRankConfig(width, model.vocab.size, len(layers), model.length or 0, **sizes))
-    raise PairmiError(f"train head: unknown kind {kind!r}; known: {LowRankHead.kind}, {PairMLPHead.kind}")
+        return PairMLPHead(PairMLPConfig(width))
+    return LowRankHead(LowRankConfig(width // count, symbols if symbols <= MOST_SYMBOLS else 0, count, model.length or 0, **sizes))
 
 
 def started(head: Head, file: Path) -> str:
     """Let a fresh head begin with the weights of another, which may have been made for another backbone; their fingerprint.
 
-    Where that backbone has grown into this one (`training/growth.py`), its streams mean much the same. The other may have fewer hops:
-    fresh ones correct nothing yet.
+    Where that backbone has grown into this one (`deepened`), its streams mean much the same. The other may have fewer hops: fresh ones
+    correct nothing yet.
     """
     tensors, about = load_tensors(file)
-    expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
-    fits = all(expected.get(name) == tuple(tensor.shape) for name, tensor in tensors.items())
-    if about.get("head") != head.kind or not fits or not all(name in tensors or name.startswith("hops.") for name in expected):
+    if about.get("head") != head.kind or not take(head, tensors, fresh="hops."):
         raise PairmiError(f"train head: {file} holds no {head.kind} head of this shape; expected {head.about()}")
-    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
     return fingerprint(tensors)
 
 
@@ -102,7 +114,7 @@ class Distill:
                 f"train head: the labels were made by weights {settings['backbone']}, but model {model.name!r} has {identify(model)}; "
                 "label again with this backbone, or choose the one that labelled"
             )
-        self.backbone = cast(Transformer | MaskedLM, model.backbone).reporting(layers)
+        self.backbone, self.layers, self.symbols = reporting(model.backbone, layers), list(layers), model.vocab.size
         self.processes = processes or Processes()
         device = self.processes.device
         self.head, self.config, self.settings, self.states = head.to(device), config, settings, len(labels)
@@ -111,6 +123,12 @@ class Distill:
         self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
+        for part, some in (("train", self.train), ("validate", self.held_out)):
+            if not some.has_pair(self.symbols):
+                raise PairmiError(
+                    f"train head: none of the {len(some)} states to {part} on has a pair of unknown positions that was measured; "
+                    "label states with at least two unknown positions"
+                )
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
         there = from_here(placed(self.backbone, device, config.precision), device)
         self.buckets, self.held_out_buckets = (
@@ -123,10 +141,11 @@ class Distill:
         return {
             "head": self.head.kind,
             "config": self.head.about(),
-            "layers": list(self.backbone.layers),
+            "layers": self.layers,
             "backbone": self.settings["backbone"],
             "labels": {**self.settings, "count": self.states},
             "training": asdict(self.config),
+            "trained_on": asdict(TrainedOn.seen(self.train.lengths, self.train.masked, self.symbols)),
         } | ({"start": self.start} if self.start else {})
 
     def tensors(self) -> dict[str, Tensor]:
@@ -179,8 +198,5 @@ def batch_of(states: int, batch: int, step: int, seed: int) -> Int[Tensor, " B"]
 
 
 def export_head(checkpoint: Path, out: Path) -> None:
-    """The weights of a checkpoint alone, with what they come from and for which backbone they are."""
-    tensors, about = load_tensors(checkpoint)
-    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
-    described = {"kind": "head", "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
-    save_tensors(out, weights, {**about["job"], **described})
+    """The head of a checkpoint, with for which backbone it is."""
+    export(checkpoint, out, "head")

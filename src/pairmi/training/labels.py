@@ -12,18 +12,19 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm import tqdm
 
+from pairmi.backbones.checkpoint import ensure_writable
+from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.counting import Counting
 from pairmi.info import pairs
-from pairmi.loading import identify
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name
-from pairmi.store import Labels, Split, check, part_of, shard_file, triangle, write_shard
+from pairmi.store import Labels, Split, check, joined_labels, part_of, shard_file, triangle, write_index, write_shard
 from pairmi.training.states import State, States, grid_name
 from pairmi.types import PairMatrix, PairmiError, Prediction
 
@@ -131,7 +132,7 @@ class Labelling:
         made, failures = bisect_failures(
             lambda some: label(self.model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
         )
-        return Outcome(unit, None if failures else made[0], tuple(failures))
+        return Outcome(unit, None if failures else joined_labels(made), tuple(failures))
 
     def _draw(self, unit: Unit) -> list[State]:
         return self.effort.wanted(self.states.draw(self.model, unit.seed, unit.start // len(unit), len(unit)))
@@ -164,9 +165,11 @@ def make_labels(
         raise PairmiError(f"labels: expected at least one state and one in a shard, got {count} and {shard}")
     if not 0 <= part[0] < part[1]:
         raise PairmiError(f"labels: part {part[0]}/{part[1]} does not exist; expected 0/N to N-1/N")
+    ensure_writable(folder, "labels: --out")
     probe, effort = probe or Probe(), effort or Effort()
     settings = describe(model, states, probe, seed, shard, effort)
     done = check(folder, settings)
+    write_index(folder, part, done)
     mine = [number for number in range(-(-count // shard)) if number % part[1] == part[0]]
     todo = [number for number in mine if number not in done]
     task, about = task_name("labels", settings), {"settings": settings, "provenance": provenance()}
@@ -183,4 +186,5 @@ def make_labels(
             if outcome.value is not None:
                 number = outcome.unit.start // shard
                 write_shard(shard_file(folder, number), outcome.value, about | {"number": number, "unit": outcome.unit.name})
+                write_index(folder, part, [number])
                 bar.update(shard)

@@ -13,9 +13,9 @@ from pairmi.types import Backbone, Prediction, Tokens
 
 
 class LengthBuckets:
-    """The backbone sees every state once; `half` keeps its hidden states in float16.
+    """The backbone sees every state once; `half` keeps its hidden states in float16, if they are in its range.
 
-    All is kept on the processor, where there is room for it; what is asked for comes on the device.
+    All is kept on the CPU, where there is room for it; what is asked for comes on the device.
     """
 
     def __init__(self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu") -> None:
@@ -51,5 +51,6 @@ def _predicted(backbone: Backbone, tokens: Tokens, half: bool) -> Prediction:
     with torch.no_grad():
         for piece in tokens.split(64):
             prediction = backbone(piece)
-            pieces.append(replace(prediction, hidden=prediction.hidden.half()) if half else prediction)
+            fits = half and bool((prediction.hidden.abs() < torch.finfo(torch.float16).max).all())
+            pieces.append(replace(prediction, hidden=prediction.hidden.half()) if fits else prediction)
     return joined(pieces)

@@ -1,16 +1,22 @@
 """The resumable training loop: a step is a function of (seed, step), so a killed run goes on and ends bit-identical."""
 
+import fcntl
 import json
+import math
+import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors, write_whole
+from pairmi.provenance import provenance
 from pairmi.types import PairmiError
 
 
@@ -68,6 +74,34 @@ def _keep_log(file: Path, steps: int) -> None:
         write_whole(file, "".join(f"{line}\n" for line in lines).encode())
 
 
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """The folder of a run for this process alone, until it leaves or dies; a second trainer is refused."""
+    run.mkdir(parents=True, exist_ok=True)
+    with open(run / ".lock", "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise PairmiError(
+                f"train: {run} is being trained in by process {lock.read().strip() or '?'}; wait for it, or choose another --run"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def _refuse_nonfinite(step: int, loss: float, tensors: Mapping[str, Tensor]) -> None:
+    """Nothing can be learnt after a number that is not finite, and it must not replace what was learnt before."""
+    bad = [name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
+    if bad or not math.isfinite(loss):
+        raise PairmiError(
+            f"train: step {step} gave a loss of {loss:g} and numbers that are not finite in {', '.join(bad[:3]) or 'no weights yet'}; "
+            "the last checkpoint stays as it was: lower the learning rate, or look at the data"
+        )
+
+
 def fit(
     job: Job,
     run: Path,
@@ -86,28 +120,29 @@ def fit(
     checkpoint before the learning rate falls: from there a longer schedule can go on. Of several processes that train together
     one leads: it alone writes and measures; the number of processes may change between two starts.
     """
+    if min(steps, save_every, evaluate_every) < 1:
+        raise PairmiError(f"train: expected steps, save_every and evaluate_every >= 1, got {steps}, {save_every} and {evaluate_every}")
     rates = [learning_rate(step, steps, warmup, decay) for step in range(steps)]
     file, log = run / "checkpoint.safetensors", run / "log.jsonl"
-    start, spent = _resume(job, file, rates) if file.is_file() else (0, 0.0)
-    if leads:
-        _keep_log(log, start)
-        run.mkdir(parents=True, exist_ok=True)
-    began, recent = time.monotonic() - spent, 0.0
-    bar = tqdm(range(start, steps), initial=start, total=steps, desc="train", unit="step", file=sys.stderr, disable=quiet or not leads)
-    for step in bar:
-        loss = job.advance(step, rates[step])
-        recent = loss if step == start else 0.98 * recent + 0.02 * loss
-        bar.set_postfix(loss=f"{recent:.4f}", refresh=False)
-        done = step + 1
-        if not leads:
-            continue
-        if done % evaluate_every == 0 or done == steps:
-            _log(log, {"step": done, "seconds": round(time.monotonic() - began, 1), "rate": rates[step], "loss": loss} | job.evaluate())
-        if done % save_every == 0 or done == steps:
-            about = {"job": job.about(), "rates": rates[:done], "seconds": time.monotonic() - began}
-            if done < steps and rates[done] == 1.0:
-                save_tensors(run / "stable.safetensors", job.tensors(), about)
-            save_tensors(file, job.tensors(), about)
+    with locked(run) if leads else nullcontext():
+        start, spent = _resume(job, file, rates) if file.is_file() else (0, 0.0)
+        if leads:
+            _keep_log(log, start)
+        began, recent = time.monotonic() - spent, 0.0
+        bar = tqdm(range(start, steps), initial=start, total=steps, desc="train", unit="step", file=sys.stderr, disable=quiet or not leads)
+        for step in bar:
+            loss, done = job.advance(step, rates[step]), step + 1
+            saves = leads and (done % save_every == 0 or done == steps)
+            _refuse_nonfinite(step, loss, job.tensors() if saves else {})
+            recent = loss if step == start else 0.98 * recent + 0.02 * loss
+            bar.set_postfix(loss=f"{recent:.4f}", refresh=False)
+            if leads and (done % evaluate_every == 0 or done == steps):
+                _log(log, {"step": done, "seconds": round(time.monotonic() - began, 1), "rate": rates[step], "loss": loss} | job.evaluate())
+            if saves:
+                about = {"job": job.about(), "rates": rates[:done], "seconds": time.monotonic() - began}
+                if done < steps and rates[done] == 1.0:
+                    save_tensors(run / "stable.safetensors", job.tensors(), about)
+                save_tensors(file, job.tensors(), about)
     return file
 
 
@@ -119,3 +154,11 @@ def _log(file: Path, record: Mapping[str, int | float]) -> None:
 def read_log(file: Path) -> list[dict[str, int | float]]:
     """The records of a run, in order."""
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def export(checkpoint: Path, out: Path, kind: str, dtype: torch.dtype = torch.float32) -> None:
+    """The weights of a checkpoint alone, with what they are, what they come from and how long it took."""
+    tensors, about = load_tensors(checkpoint)
+    weights = {name.removeprefix("model."): tensor.to(dtype) for name, tensor in tensors.items() if name.startswith("model.")}
+    described = {"kind": kind, "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
+    save_tensors(out, weights, {**about["job"], **described})

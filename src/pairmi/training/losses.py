@@ -18,7 +18,7 @@ def mse(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"]) -> Parts:
 
 
 def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: float = 1e-4) -> Parts:
-    """The mean over states of 1 - R^2: squared error over the state's own variance.
+    """The mean over states with a pair of 1 - R^2: squared error over the state's own variance.
 
     Nearly full canvases have a hundred times less to tell than empty ones, so the plain mean forgets them, and R^2 at each level is
     what counts. `floor` (nats^2) keeps states in which nothing depends on anything from counting without limit.
@@ -27,7 +27,7 @@ def balanced(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: 
     error = torch.where(within, predicted - true, 0).square().sum(1) / count
     mean = torch.where(within, true, 0).sum(1) / count
     variance = torch.where(within, true - mean[:, None], 0).square().sum(1) / count
-    return (error / (variance + floor)).sum(), torch.tensor(float(len(true)), device=true.device)
+    return (error / (variance + floor)).sum(), within.any(1).sum().float()
 
 
 def root(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], share: float = 0.1, floor: float = 1e-3) -> Parts:

@@ -61,12 +61,16 @@ class MuonAdamW:
     def shared_step(self, number: int, scale: float, tally: Float[Tensor, " 2"], processes: Processes, *also: Tensor) -> float:
         """Sum the gradients, the tally (error, weight) and what else is to be shared over all processes; step on error / weight.
 
-        Returns the error over the weight of the whole batch.
+        Returns the error over the weight of the whole batch. One without any weight has nothing to learn from: nothing changes.
         """
         for parameter in self.parameters.values():
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         gradients = [cast(Tensor, parameter.grad) for parameter in self.parameters.values()]
         processes.total([*gradients, tally, *also])
+        if not tally[1]:
+            for parameter in self.parameters.values():
+                parameter.grad = None
+            return 0.0
         for gradient in gradients:
             gradient.div_(tally[1])
         self.step(number, scale)

@@ -3,17 +3,18 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from pairmi.backbones.checkpoint import load_tensors, save_tensors
-from pairmi.backbones.masked_lm import MaskedLM
+import torch
+
+from pairmi.backbones.checkpoint import ensure_writable
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankHead
-from pairmi.provenance import provenance
-from pairmi.training.curve import draw_curve
+from pairmi.mi.heads import Layered
 from pairmi.training.denoise import Denoise, DenoiseConfig, Levels
-from pairmi.training.loop import Job, fit
+from pairmi.training.loop import Job, export, fit, read_log
 from pairmi.training.optimizer import Rates
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
@@ -21,9 +22,17 @@ from pairmi.types import PairmiError
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
+    _ensure_writable(options)
     with together(options.device) as processes:
         job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
-        _fit(job, options, processes, export)
+        kind = "esmc" if options.task == "protein" else "transformer"
+        _fit(job, options, processes, partial(export, kind=kind, dtype=torch.float16))
+
+
+def _ensure_writable(options: argparse.Namespace) -> None:
+    ensure_writable(options.run, "train: --run")
+    if options.out:
+        ensure_writable(options.out.parent, "train: --out in")
 
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
@@ -59,26 +68,39 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
 
 def _fit(job: Job, options: argparse.Namespace, processes: Processes, export_weights: Callable[[Path, Path], None]) -> None:
     """Train to the end; the leading process draws the learning curve and writes the weights."""
-    file = fit(
-        job,
-        options.run,
-        steps=options.steps,
-        warmup=50,
-        decay=options.decay,
-        save_every=100,
-        evaluate_every=options.evaluate_every,
-        leads=processes.leads,
-    )
+    schedule = {"steps": options.steps, "warmup": 50, "decay": options.decay, "save_every": 100, "evaluate_every": options.evaluate_every}
+    file = fit(job, options.run, **schedule, leads=processes.leads)
     if processes.leads:
         draw_curve(options.run / "log.jsonl", options.run / "curve.png")
         if options.out:
             export_weights(file, options.out)
 
 
+def draw_curve(log: Path, file: Path) -> None:
+    """Every logged figure of a run against the step, one panel each."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise PairmiError("curve: matplotlib is missing; pip install 'pairmi[plot]'") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    records = read_log(log)
+    names = [name for name in records[-1] if name not in ("step", "seconds", "rate")]
+    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3), squeeze=False, layout="constrained")
+    for axis, name in zip(axes.flat, names, strict=True):
+        axis.plot([r["step"] for r in records if name in r], [r[name] for r in records if name in r], lw=1.2)
+        axis.set(title=name, xlabel="step")
+        axis.grid(alpha=0.25)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
 def train_head(options: argparse.Namespace) -> None:
     """Fit a head to labels, draw the learning curve, and write the head where `--out` says."""
     from pairmi.training.distill import export_head
 
+    _ensure_writable(options)
     with together(options.device) as processes:
         _fit(_head_job(options, processes), options, processes, export_head)
 
@@ -93,11 +115,9 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
     model = load(options.backbone, device=processes.device, precision=options.precision)
     found, settings = read_store(options.labels, options.limit)
-    if not isinstance(model.backbone, Transformer | MaskedLM):
-        raise PairmiError(f"train head: {options.backbone} is no transformer; heads are for trained backbones")
-    if options.augment and model.task.conflict is None:
+    if options.augment and model.task.name != "sudoku":
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
-    layers = options.layers or [model.backbone.depth]
+    layers = options.layers or ([model.backbone.depth] if isinstance(model.backbone, Layered) else [])
     sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""
@@ -106,17 +126,3 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     rates = Rates(muon=5 * options.rate, adam=options.rate)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
     return Distill(model, head, layers, found, settings, config, processes, start)
-
-
-def export(checkpoint: Path, out: Path) -> None:
-    """The weights of a checkpoint alone, in float16, with what they come from."""
-    tensors, about = load_tensors(checkpoint)
-    weights = {name.removeprefix("model."): tensor.half() for name, tensor in tensors.items() if name.startswith("model.")}
-    described: dict[str, Any] = dict(about["job"])
-    described |= {
-        "kind": described["shape"].get("architecture", "transformer"),
-        "steps": len(about["rates"]),
-        "seconds": about["seconds"],
-        "provenance": provenance(),
-    }
-    save_tensors(out, weights, described)

@@ -1,0 +1,63 @@
+"""The kinds of heads, and how one comes out of a file."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from pairmi.mi.head import LowRankConfig, LowRankHead
+from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
+from pairmi.mi.trained_on import TrainedOn
+from pairmi.types import Backbone, PairmiError
+
+Head = LowRankHead | PairMLPHead
+HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
+    LowRankHead.kind: (LowRankHead, LowRankConfig),
+    PairMLPHead.kind: (PairMLPHead, PairMLPConfig),
+}
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """A backbone that can report the hidden states of any of its layers, 0 (the embedding) to `depth`."""
+
+    @property
+    def depth(self) -> int:
+        """The last layer."""
+        ...
+
+    def reporting(self, layers: Sequence[int]) -> Backbone:
+        """The same weights, reporting these layers side by side."""
+        ...
+
+
+def reporting(backbone: Backbone, layers: Sequence[int]) -> Backbone:
+    """A backbone that reports these layers; one that offers no choice reports what it always does, and `layers` must be empty."""
+    if isinstance(backbone, Layered):
+        return backbone.reporting(layers)
+    if layers:
+        raise PairmiError(f"{type(backbone).__name__}: offers no choice of layers (no `reporting`), got {list(layers)}; leave them out")
+    return backbone
+
+
+def build(about: Mapping[str, Any], tensors: Mapping[str, Tensor], file: object) -> Head:
+    """The head that a file describes, frozen."""
+    if about.get("kind") != "head" or about.get("head") not in HEADS:
+        raise PairmiError(
+            f"head: {file} holds no head (its description says kind={about.get('kind')!r}); train one with 'pairmi train head'"
+        )
+    kind, config = HEADS[about["head"]]
+    head: Head = kind(config(**about["config"]))  # type: ignore[arg-type]
+    if not take(head, tensors):
+        raise PairmiError(f"head: the tensors in {file} do not fit its own description; fetch or train it again")
+    head.trained_on = TrainedOn.of(about)
+    return head.requires_grad_(False).eval()
+
+
+def take(head: Head, tensors: Mapping[str, Tensor], fresh: str = "\0") -> bool:
+    """Give a head these weights if they fit; those whose names begin with `fresh` may be lacking and stay as they are."""
+    expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
+    fits = all(expected.get(name) == tuple(tensor.shape) for name, tensor in tensors.items())
+    if fits := fits and all(name in tensors or name.startswith(fresh) for name in expected):
+        head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
+    return fits
