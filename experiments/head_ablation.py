@@ -25,6 +25,7 @@ from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import SIZES, Distill, DistillConfig, export_head, make_head, started
 from pairmi.training.loop import fit
 from pairmi.training.optimizer import Rates
+from studies.relations import by_relation
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,8 @@ def scored(file: Path, model: Model, test: Labels) -> dict[str, float]:
     }
     assert model.graph is not None
     relations = {"linked": model.graph, "others": 1 - model.graph.to(torch.float32)}
-    by_relation = head.by_relation(test, relations, model.vocab.size, {"": predicted})
-    found |= {record["relation"]: record[": R2"] for record in by_relation}
+    records = by_relation(test, relations, model.vocab.size, {"": predicted})
+    found |= {record["relation"]: record[": R2"] for record in records}
     return found | {"minutes": load_tensors(file)[1]["seconds"] / 60}
 
 

@@ -3,7 +3,6 @@
 import argparse
 
 from pages.protein import Record, table_section
-
 from pairmi.bench import head, report
 from pairmi.provenance import provenance
 from pairmi.spec import Model, identify

@@ -2,11 +2,36 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
+
+from pairmi.backbones.checkpoint import fingerprint
 from pairmi.provenance import provenance
+from pairmi.spec import Model, identify, rule
 from pairmi.types import PairmiError
+
+
+def resolved(spec: str, model: Model) -> Any:
+    """The rule of a specification with every parameter that it holds, defaults included; a head or a graph by its fingerprint."""
+    return _spelled_out(rule(spec, model))
+
+
+def _spelled_out(part: Any) -> Any:
+    if isinstance(part, nn.Module):
+        return fingerprint(part.state_dict())
+    if isinstance(part, Tensor):
+        return fingerprint({"": part})
+    if is_dataclass(part):
+        return {"type": type(part).__name__} | {field.name: _spelled_out(getattr(part, field.name)) for field in fields(part)}
+    return part if isinstance(part, str | int | float | bool | None) else type(part).__name__
+
+
+def depends_on(model: Model, spec: str) -> dict[str, Any]:
+    """What every measurement of a rule depends on: a changed default, or another head where the rule reads one, finds no old numbers."""
+    return {"rule": spec, "resolved": resolved(spec, model), "weights": identify(model)}
 
 
 class Ledger:

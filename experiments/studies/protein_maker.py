@@ -1,0 +1,50 @@
+"""A model whose sequences, recoveries and perplexities are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pairmi.bench.generation import Made, fill, generate
+from pairmi.bench.ledger import Ledger, depends_on
+from pairmi.decoding import Sampling
+from pairmi.spec import Model, identify
+from pairmi.tasks.protein.scores import pseudo_perplexity
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A model whose sequences are kept."""
+
+    model: Model
+    ledger: Ledger
+    batch: int = 64
+
+    def generate(self, spec: str, lengths: Sequence[int], seed: int) -> Made:
+        """Unconditional samples."""
+        return generate(self.model, self.ledger, spec, lengths, seed, self.batch)
+
+    def recover(self, spec: str, texts: Sequence[str], seed: int = 0) -> float:
+        """Half of each sequence is hidden at random: the fraction of the hidden residues that the likeliest symbols bring back."""
+        rng = torch.Generator().manual_seed(seed)
+        clean = [self.model.vocab.encode(text) for text in texts]
+        hidden = [torch.rand(len(row), generator=rng).argsort() < len(row) // 2 for row in clean]
+        canvases = [row.masked_fill(mask, self.model.vocab.size) for row, mask in zip(clean, hidden, strict=True)]
+
+        def right() -> dict[str, float]:
+            made = fill(self.model, canvases, spec, Sampling(seed, greedy=True), self.batch)
+            found = [(self.model.vocab.encode(t) == c)[m] for t, c, m in zip(made.texts, clean, hidden, strict=True)]
+            return {"recovery": float(torch.cat(found).double().mean())}
+
+        key = {"what": "recover"} | depends_on(self.model, spec) | {"texts": list(texts), "seed": seed}
+        return float(self.ledger.measured(key, right)["recovery"])
+
+    def perplexity(self, texts: Sequence[str]) -> float:
+        """The mean pseudo-perplexity."""
+
+        def scored() -> dict[str, float]:
+            return {"perplexity": sum(pseudo_perplexity(self.model, text, self.batch) for text in texts) / len(texts)}
+
+        return float(
+            self.ledger.measured({"what": "perplexity", "weights": identify(self.model), "texts": list(texts)}, scored)["perplexity"]
+        )
