@@ -62,14 +62,14 @@ def test_for_people_and_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--states", "0"], "expected at least one state, one in the sample and one worker"),
-        (["--states", "9", "--workers", "0"], "expected at least one state, one in the sample and one worker"),
-        (["--states", "9", "--tflops", "0"], "--tflops 0.0: must be above 0"),
+        (["--states", "0"], "argument --states: expected a whole number of at least 1, got '0'"),
+        (["--states", "9", "--workers", "0"], "argument --workers: expected a whole number of at least 1, got '0'"),
+        (["--states", "9", "--tflops", "0"], "argument --tflops: expected a number above 0, got '0'"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["plan", "--backbone", "sudoku4", *arguments]) == 2
-    assert capsys.readouterr().err == f"pairmi plan: {message}\n"
+    assert capsys.readouterr().err == f"pairmi plan: {message}; see 'pairmi plan --help'\n"
 
 
 def test_a_model_of_any_length_needs_one(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_temperature_0_is_greedy(tmp_path: Path, temperature: str | None, greedy
 
 def test_probes_are_in_a_column_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = tmp_path / "records.jsonl"
-    command = ["bench", "sudoku-solve", "--backbone", "sudoku-small", "--rules", "mi-guided:mi=probe,floor=0.05", "--limit", "2"]
+    command = ["bench", "sudoku-solve", "--backbone", "sudoku-small", "--rules", "mi-bound:mi=probe,floor=0,budget=5", "--limit", "2"]
     assert main([*command, "--json", str(records)]) == 0
     assert "| probe_rows |" in capsys.readouterr().out
     one, guided = (json.loads(line) for line in records.read_text().splitlines())

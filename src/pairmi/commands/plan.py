@@ -4,12 +4,14 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from dataclasses import asdict, dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from tqdm import tqdm
 
 from pairmi import api
 from pairmi.bench.head_cost import flops
@@ -17,9 +19,11 @@ from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model, load
+from pairmi.tasks.protein.lengths import same_length
 from pairmi.training.labels import Effort
 from pairmi.types import PairmiError
 
+TOGETHER = 4  # states probed at once, between two ticks of the progress bar
 DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
 
 
@@ -36,53 +40,33 @@ class Plan:
     rows_per_state: float
     rows_error: float  # of the mean above: one standard error
     full_rows_per_state: float  # without pruning
-    flops_per_row: float
+    flops_per_row: float  # in matrix products and attention
     seconds_per_row: float  # of one core, here
     megabytes: float  # of labels, before compression
-
-    @property
-    def rows(self) -> float:
-        """Sequences to evaluate."""
-        return self.states * self.rows_per_state
-
-    @property
-    def flops(self) -> float:
-        """Operations in matrix products and attention."""
-        return self.rows * self.flops_per_row
-
-    @property
-    def core_hours(self) -> float:
-        """On cores like the one that it was measured on."""
-        return self.rows * self.seconds_per_row / 3600
-
-    @property
-    def hours(self) -> float:
-        """If the workers share the work evenly, one core each."""
-        return self.core_hours / self.workers
+    rows: float  # sequences to evaluate
+    flops: float
+    core_hours: float  # on cores like the one that it was measured on
+    hours: float  # if the workers share the work evenly, one core each
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi plan`."""
-    if min(options.states, options.sample) < 1 or (options.workers is not None and options.workers < 1):
-        raise PairmiError("expected at least one state, one in the sample and one worker")
-    if options.tflops is not None and not options.tflops > 0:
-        raise PairmiError(f"--tflops {options.tflops}: must be above 0")
     model, probe = load(options.backbone, device="cpu"), Probe(options.form, options.floor, options.batch)
-    sample = sampled(model, options)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a core is what is counted in
     try:
+        sample = sampled(model, options)
         plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1, Effort(options.positions))
     finally:
         torch.set_num_threads(threads)
     faster = None if options.tflops is None else plan.flops / (options.tflops * 1e12) / plan.workers / 3600
     if options.json:
-        extra = {name: getattr(plan, name) for name in ("rows", "flops", "core_hours", "hours")}
-        print(json.dumps(asdict(plan) | extra | {"tflops": options.tflops, "hours_at_tflops": faster}))
-    else:
-        print(described(plan))
-        if faster is not None:
-            print(f"hours       {faster:.3g} if each worker sustains {options.tflops:g} TFLOP/s")
+        known = {name: value if value != math.inf else None for name, value in asdict(plan).items()}
+        print(json.dumps(known | {"tflops": options.tflops, "hours_at_tflops": faster}))
+        return
+    print(described(plan))
+    if faster is not None:
+        print(f"hours       {faster:.3g} if each worker sustains {options.tflops:g} TFLOP/s")
 
 
 def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]]:
@@ -108,11 +92,12 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
 
 
 def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int, effort: Effort | None = None) -> Plan:
-    """Probe the sample, canvases of one length together, as labelling does."""
+    """Probe the sample, a few canvases of one length together, as labelling does."""
     rows: list[Tensor] = []
     spent, evaluated, operations = 0.0, 0, 0
-    for length in sorted({len(canvas) for canvas in sample}):
-        tokens = torch.stack([canvas for canvas in sample if len(canvas) == length])
+    groups = [[sample[place] for place in places] for places in same_length([len(canvas) for canvas in sample], TOGETHER)]
+    for group in tqdm(groups, desc="plan", unit="group", file=sys.stderr, leave=False):
+        tokens = torch.stack(group)
         model(tokens[:1])  # warm
         operations += flops(lambda: model(tokens[:1])) * len(tokens)  # noqa: B023
         meter = Counting(model, probe.batch_rows)
@@ -124,6 +109,7 @@ def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states
     each: Float[Tensor, " S"] = torch.cat(rows).double()
     lengths = torch.tensor([float(len(canvas)) for canvas in sample])
     unknown = torch.tensor([float((canvas == model.vocab.size).sum()) for canvas in sample])
+    total, per_row = states * float(each.mean()), spent / evaluated
     return Plan(
         backbone=model.name,
         states=states,
@@ -135,8 +121,12 @@ def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states
         rows_error=float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf,
         full_rows_per_state=float((1 + unknown * model.vocab.size).mean()),
         flops_per_row=operations / len(sample),
-        seconds_per_row=spent / evaluated,
+        seconds_per_row=per_row,
         megabytes=states * float((4 * lengths * (lengths - 1) / 2 + 5 * lengths).mean()) / 1e6,
+        rows=total,
+        flops=total * operations / len(sample),
+        core_hours=total * per_row / 3600,
+        hours=total * per_row / 3600 / workers,
     )
 
 
