@@ -234,7 +234,9 @@ def test_each_command_has_its_own_options(capsys: pytest.CaptureFixture[str], co
 
 @pytest.mark.parametrize("after", [0.15, 0.5, 1.0])
 def test_ctrl_c_in_the_first_second_is_one_line(after: float) -> None:
-    command = "from pairmi.cli import main; print('up', flush=True); import sys; sys.exit(main(['plan', '--states', '99', '--sample', '64']))"
+    command = (
+        "from pairmi.cli import main; print('up', flush=True); import sys; sys.exit(main(['plan', '--states', '99', '--sample', '64']))"
+    )
     with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"

@@ -10,7 +10,11 @@ import pytest
 from pairmi.cli import main
 
 E, H, X = "." * 16, "1234" + "." * 12, "..."
-MI, DECODE, XOR = f"mi --backbone sudoku4 --canvas {H}", f"decode --backbone sudoku4 --canvas {H}", "bench exact --worlds xor --rules sequential"
+MI, DECODE, XOR = (
+    f"mi --backbone sudoku4 --canvas {H}",
+    f"decode --backbone sudoku4 --canvas {H}",
+    "bench exact --worlds xor --rules sequential",
+)
 SOLVE, PLAN, LABELS = "bench sudoku-solve", "plan --backbone sudoku4 --states 9", "labels --backbone sudoku4 --out labels --states 9"
 HEAD, DENOISE = "train head --labels labels --run run", "train denoiser --run run --steps 1"
 REFUSED = f"""
@@ -73,7 +77,6 @@ mi --backbone sudoku4 --canvas -
 {DECODE} --rule nonsense
 {DECODE} --rule ''
 {DECODE} --rule :
-{DECODE} --rule eb:
 {DECODE} --rule eb:budget
 {DECODE} --rule eb:budget=
 {DECODE} --rule eb:budget=x
@@ -242,6 +245,7 @@ mi --backbone xor --canvas ... --json
 decode --backbone sudoku4 --canvas 12 --skip-invalid
 {DECODE} --seed 9223372036854775807
 {DECODE} --rule eb:budget=1e300
+{DECODE} --rule eb:
 {DECODE} --accept 0 --greedy --verify
 {XOR} --verify
 {PLAN} --sample 1 --json

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from pairmi import __version__
+import pairmi
 from pairmi.commands.arguments import amount, folder, fraction, natural, picture, positive, rate, seed, writable
 
 CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
@@ -230,7 +230,7 @@ def build_parser() -> Parser:
 
     about = "Which unknown positions of a masked sequence model depend on each other, and decoding that uses it."
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", action="version", version=f"pairmi {__version__}")
+    parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
     for add in (_mi, _decode, _rules, _data, _train, _labels, _plan):
         add(command)
@@ -262,7 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _interrupted_at_once():
         parser = build_parser()
         try:
-            options = parser.parse_args(arguments)
+            options, unknown = parser.parse_known_args(arguments)
+            if unknown:
+                path = " ".join(filter(None, (getattr(options, level, None) for level in ("command", "name", "what"))))
+                parser.exit(2, f"pairmi {path}: unrecognized arguments: {' '.join(unknown)}; see 'pairmi {path} --help'\n")
         except SystemExit as ended:  # --help, --version, or bad arguments
             return int(ended.code or 0)
         if options.command is None:

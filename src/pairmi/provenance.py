@@ -6,15 +6,15 @@ from pathlib import Path
 
 import torch
 
-from pairmi import __version__
+import pairmi
 
 PACKAGE = Path(__file__).parent
 
 
 def provenance() -> dict[str, str]:
     """The commit where the package is used from its own checkout, else its release; versions, machine."""
-    found = {"pairmi": __version__, "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
-    return {"commit": _commit(PACKAGE) or f"release {__version__}", **found}
+    found = {"pairmi": pairmi.__version__, "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    return {"commit": _commit(PACKAGE) or f"release {pairmi.__version__}", **found}
 
 
 def _commit(package: Path) -> str | None:

@@ -47,9 +47,10 @@ def test_a_line_cut_off_by_a_kill_is_measured_again(tmp_path: Path, cut: int) ->
     assert {record["value"] for record in Ledger(file).found.values()} == {1, 3}
 
 
-def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['{"no": "settings"}\n', "a letter\n", "[1]\n"])
+def test_another_kind_of_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "records.jsonl"
-    file.write_text('{"no": "settings"}\n')
+    file.write_text(text)
     with pytest.raises(PairmiError, match=r"records: line 1 of .* is no measurement; choose another file or remove it"):
         Ledger(file)
 

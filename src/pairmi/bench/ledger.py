@@ -13,6 +13,8 @@ from pairmi.provenance import provenance
 from pairmi.spec import Model, identify, rule
 from pairmi.types import PairmiError
 
+BEGINS = '{"settings": '  # what every line begins with
+
 
 def resolved(spec: str, model: Model) -> Any:
     """The rule of a specification with every parameter that it holds, defaults included; a head or a graph by its fingerprint."""
@@ -44,7 +46,9 @@ class Ledger:
             try:
                 record = json.loads(line)
             except json.JSONDecodeError:
-                continue  # cut off by a kill while it was written: measured again
+                if line.startswith(BEGINS[: len(line)]):
+                    continue  # cut off by a kill while it was written: measured again
+                record = None
             if not isinstance(record, dict) or "settings" not in record:
                 raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it")
             self.found[self._name(record["settings"])] = record

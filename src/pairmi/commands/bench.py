@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from pairmi.bench import report
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import load, with_head
+from pairmi.spec import load, rule, with_head
 from pairmi.spread.units import Incomplete
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import PairmiError
@@ -44,6 +44,8 @@ def _exact(options: argparse.Namespace, records: Records) -> None:
     names, specs = options.worlds or list(WORLDS), options.rules or all_settings()
     for name in set(names) - set(WORLDS):
         raise PairmiError(f"bench exact: unknown world {name!r}; known: {', '.join(WORLDS)}")
+    for spec in specs:
+        rule(spec, load(names[0]))  # refuse what cannot be before anything starts
     ways = (False, True) if options.verify else (False,)
     records += tqdm(worlds.sweep(names, specs, ways), total=len(names) * len(specs) * len(ways), desc="exact", file=sys.stderr)
     print("Fewest passes of each rule at which nothing is lost (KL = 0), from the empty canvas, with exact MI given:\n")

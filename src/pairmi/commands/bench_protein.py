@@ -13,6 +13,7 @@ from pairmi.commands.data import whole_range
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
 from pairmi.spec import Model, load, rule
+from pairmi.tasks.protein.antibody import heavy_regions
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.tasks.protein.residues import speaks_protein
@@ -65,6 +66,7 @@ def run_contacts(options: argparse.Namespace, records: list[dict[str, Any]]) -> 
         raise PairmiError("bench contacts: --folder DIR (PDB files) or --chain SEQUENCE (a heavy chain) is missing")
     model, probe, ways = _loaded(options), Probe(batch_rows=options.batch), Contexts(options.blocks, options.deals)
     if options.chain is not None:
+        heavy_regions(options.chain)  # refuse what is no heavy chain before it is probed
         matrix = averaged_mi(model, model.vocab.encode(options.chain, "chain"), ways, probe).matrix.numpy()
         records += contacts.region_records(options.chain, matrix)
         print(report.table(records, ("between", "pairs", "mean_nats")))

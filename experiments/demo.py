@@ -1,4 +1,4 @@
-"""`make demo`: hard puzzles solved with the weights in the package, and what the exact 4x4 world says of the rules."""
+"""`make demo`, or `python experiments/demo.py`: hard puzzles solved with the weights in the package, and what the exact 4x4 world says of the rules."""
 
 import sys
 
@@ -23,9 +23,9 @@ SMALL = (
 )
 
 
-def sudoku(count: int = 4) -> None:
+def sudoku(count: int = 4, name: str = "sudoku") -> None:
     """Solve puzzles by several rules; show boards, passes and the strongest dependences."""
-    model = load("sudoku")
+    model = load(name)
     puzzles = unique_puzzles(count, TEST + 77)
     records = []
     for spec in RULES:
