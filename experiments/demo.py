@@ -9,8 +9,8 @@ from pairmi.backbones.tabular import Tabular
 from pairmi.bench import report, worlds
 from pairmi.bench.exact import evaluate
 from pairmi.spec import load, rule
-from pairmi.tasks.sudoku.formats import to_board
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
+from studies.sudoku_files import to_board
 
 RULES = ("sequential", "top-k:k=4", "threshold:threshold=0.99", "eb:budget=0.05", "mi-guided", "mi-guided:budget=0.3")
 SMALL = (

@@ -19,11 +19,11 @@ from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling
 from pairmi.provenance import provenance
 from pairmi.spec import identify, load
-from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
 from pairmi.tasks.sudoku.solver import solve
 from pairmi.training.denoise import corrupt
 from studies.sudoku_beliefs import calibration, histogram
+from studies.sudoku_files import read_puzzles
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 

@@ -3,13 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from pairmi.bench.generation import Made, fill, generate
 from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, identify
-from pairmi.tasks.protein.scores import pseudo_perplexity
+from pairmi.types import Backbone
+
+
+def pseudo_perplexity(backbone: Backbone, text: str, batch: int = 64) -> float:
+    """exp of the mean over positions of -log p(x_i | all others): L rows (Salazar et al. 2020)."""
+    tokens = backbone.vocab.encode(text)
+    total = 0.0
+    for places in torch.arange(len(tokens)).split(batch):
+        rows = tokens.repeat(len(places), 1)
+        own = torch.arange(len(places))
+        rows[own, places] = backbone.vocab.size
+        total -= float(backbone(rows).log_probs[own, places, tokens[places]].double().sum())
+    return float(np.exp(total / len(tokens)))
 
 
 @dataclass(frozen=True)

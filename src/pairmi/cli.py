@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pairmi
-from pairmi.commands.arguments import amount, folder, fraction, natural, picture, positive, rate, seed, writable
+from pairmi.commands.arguments import add_engine, amount, folder, fraction, natural, picture, positive, rate, seed, writable
 
 CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
 POSITIONS = "Positions are counted from 1 (Sudoku: r1c1 is the upper left cell); in JSON, as in Python, from 0."
@@ -44,13 +44,6 @@ class Parser(argparse.ArgumentParser):
             return under.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
         return add
-
-
-def _engine(parser: Parser) -> None:
-    where = parser.add_argument_group("where it is done; no result but the times depends on it")
-    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
-    where.add_argument("--workers", type=positive, help="ray: how many, of one CPU core each; default: as many as this machine has")
-    where.add_argument("--gpus-per-worker", type=amount, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
 
 
 def _backbone(parser: Parser) -> None:
@@ -98,7 +91,7 @@ def _decode(command: Adding) -> None:
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
-    _engine(parser)
+    add_engine(parser)
 
 
 def _rules(command: Adding) -> None:
@@ -195,7 +188,7 @@ def _labels(command: Adding) -> None:
     )
     parser.add_argument("--part", default="0/1", metavar="K/N", help="only every N-th shard, from the K-th: for N processes side by side")
     parser.add_argument("--threads", type=natural, default=0, help="of the CPU; 0 = torch's choice")
-    _engine(parser)
+    add_engine(parser)
 
 
 def _plan(command: Adding) -> None:

@@ -5,9 +5,8 @@ from pairmi.bench.generation import fill
 from pairmi.bench.ledger import Ledger
 from pairmi.decoding import Sampling
 from pairmi.spec import Model, load
-from pairmi.tasks.protein.scores import pseudo_perplexity
 from proteins import opinionated_weights
-from studies.protein_maker import Maker
+from studies.protein_maker import Maker, pseudo_perplexity
 
 
 @pytest.fixture(scope="module")

@@ -115,9 +115,7 @@ def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
     axis.set(xlabel="predicted mutual information (nats)", ylabel="probed (nats)")
     axis.legend(frameon=False)
     axis.grid(alpha=0.25)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    report.save(figure, file)
 
 
 def calibration_curves(model: Model, labels: Labels, heads: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

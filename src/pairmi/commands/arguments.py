@@ -2,7 +2,7 @@
 
 import math
 import os
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,3 +71,11 @@ def folder(text: str) -> Path:
     if not text or not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise ArgumentTypeError(f"{text!r} is no folder that can be written" + (f": {str(there)!r} is a file" if there.is_file() else ""))
     return path
+
+
+def add_engine(parser: ArgumentParser) -> None:
+    """The options that say where work is done."""
+    where = parser.add_argument_group("where it is done; no result but the times depends on it")
+    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
+    where.add_argument("--workers", type=positive, help="ray: how many, of one CPU core each; default: as many as this machine has")
+    where.add_argument("--gpus-per-worker", type=amount, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
-from pairmi.commands.arguments import amount, fraction, picture, positive, seed, writable
+from pairmi.commands.arguments import add_engine, amount, fraction, picture, positive, seed, writable
 
 
 def _outputs(parser: ArgumentParser, figure: str | None = None, records: bool = False) -> None:
@@ -33,10 +33,7 @@ def _boards(parser: ArgumentParser) -> None:
     parser.add_argument("--accept", type=fraction, default=0.999, help="at temperature 0 with --verify: how sure the conditional must be")
     parser.add_argument("--seed", type=seed, default=0, help="of the draws")
     _outputs(parser, "the frontiers", records=True)
-    where = parser.add_argument_group("where it is done; no result but the times depends on it")
-    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
-    where.add_argument("--workers", type=positive, help="ray: how many, of one CPU core each; default: as many as this machine has")
-    where.add_argument("--gpus-per-worker", type=amount, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
+    add_engine(parser)
 
 
 def _labelled(parser: ArgumentParser) -> None:
