@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE = 1
 .PHONY: demo test lint chromium bench clean
 
 demo: $(VENV)/demo.stamp
-	$(RUN) pairmi.demo
+	$(VENV)/bin/python experiments/demo.py
 
 test: lint chromium
 	$(RUN) pytest

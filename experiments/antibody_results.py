@@ -15,15 +15,12 @@ import argparse
 from pathlib import Path
 
 import torch
+
 from pages.antibody import page
 from pages.protein import Record
-from protein_results import table_2
-
-from pairmi.bench import contacts, head, head_cost, probing, protein
-from pairmi.bench.generation import Maker
-from pairmi.bench.ledger import Ledger
-from pairmi.bench.protein_study import Setup, own
 from pairmi.backbones.identity import identify
+from pairmi.bench import contacts, head, head_cost, probing, protein
+from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.mi.contexts import Contexts, averaged_mi
 from pairmi.mi.probe import Probe
@@ -31,6 +28,9 @@ from pairmi.model import Model
 from pairmi.store import read_store
 from pairmi.tasks.protein.lengths import lengths_like
 from pairmi.training.labels import Effort
+from protein_results import table_2
+from studies.protein_maker import Maker
+from studies.protein_study import Setup, own
 
 # trastuzumab's
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"

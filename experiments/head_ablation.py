@@ -16,9 +16,9 @@ from torch import nn
 from tqdm import tqdm
 
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
+from pairmi.backbones.identity import identify
 from pairmi.bench import fidelity, head, report
 from pairmi.bench.ledger import Ledger
-from pairmi.backbones.identity import identify
 from pairmi.loading import load, with_head
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
@@ -27,6 +27,7 @@ from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import SIZES, Distill, DistillConfig, export_head, make_head, started
 from pairmi.training.loop import fit
 from pairmi.training.optimizer import Rates
+from studies.relations import by_relation
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ def scored(file: Path, model: Model, test: Labels) -> dict[str, float]:
     }
     assert model.graph is not None
     relations = {"linked": model.graph, "others": 1 - model.graph.to(torch.float32)}
-    by_relation = head.by_relation(test, relations, model.vocab.size, {"": predicted})
-    found |= {record["relation"]: record[": R2"] for record in by_relation}
+    records = by_relation(test, relations, model.vocab.size, {"": predicted})
+    found |= {record["relation"]: record[": R2"] for record in records}
     return found | {"minutes": load_tensors(file)[1]["seconds"] / 60}
 
 

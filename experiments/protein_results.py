@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pages.protein import Record, page
 from tqdm import tqdm
 
+from pages.protein import Record, page
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.bench import contacts, head, head_cost, probing, protein, report
-from pairmi.bench.generation import Maker
-from pairmi.bench.ledger import Ledger
-from pairmi.bench.protein_study import Setup, duels, natural, qualities, study
 from pairmi.backbones.identity import identify
+from pairmi.bench import contacts, head, head_cost, probing, protein, report
+from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.mi.contexts import Contexts
 from pairmi.mi.probe import Probe
@@ -30,9 +28,13 @@ from pairmi.spec import looks_at_pairs
 from pairmi.store import Labels, read_store
 from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import read_proteins
-from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.tasks.protein.structures import read_structures
+from studies.novelty import Nearest
+from studies.protein_figure import draw_protein
+from studies.protein_grid import all_settings
+from studies.protein_maker import Maker
+from studies.protein_study import Setup, duels, natural, qualities, study
 
 LEVELS = (0.15, 0.3, 0.5, 0.7, 0.85, 1.0)
 
@@ -54,7 +56,7 @@ def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | N
     found = study(maker, setup, settings, table, options.passes, options.clusters)
     nearest = Nearest([record.text for record in read_proteins(train)]) if train is not None else None
     sets = {setup.kind: setup.others[: len(setup.test)]} | {spec: found.made[spec].texts for spec in ("sequential", *found.best)}
-    protein.draw_protein(found.yard, sets, found.validation, figure)
+    draw_protein(found.yard, sets, found.validation, figure)
     quick = [spec for spec in found.best if found.made[spec].passes <= options.passes + 1]
     ours, theirs = ([spec for spec in quick if looks_at_pairs(spec) == pairs] for pairs in (True, False))
     return {
@@ -72,7 +74,7 @@ def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
     setup = natural(texts, options.proteins, str(options.validation))
     maker = Maker(model, Ledger(options.records / "protein-sequences.jsonl"))
-    settings = thinned(protein.all_settings(), options.every)
+    settings = thinned(all_settings(), options.every)
     return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
 

@@ -14,8 +14,8 @@ import torch
 
 from pairmi import api
 from pairmi.backbones.checkpoint import load_tensors
-from pairmi.bench import head, head_cost, probing, report
 from pairmi.backbones.identity import identify
+from pairmi.bench import head, head_cost, probing, report
 from pairmi.loading import load, with_head
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
@@ -23,6 +23,8 @@ from pairmi.provenance import provenance
 from pairmi.store import Labels, read_store
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 from pairmi.tasks.sudoku.rules import cell_name, peers, units
+from studies.equivariance import equivariance
+from studies.relations import by_relation
 
 
 def relations() -> dict[str, torch.Tensor]:
@@ -145,11 +147,11 @@ def measure(model: Model, labels: Labels, settings: dict[str, Any], heads: list[
     probe = Probe(settings["form"], settings["floor"])
     some = test.tokens[:: max(1, len(test) // states)][:states]
     confirmed, through = probing.confirmed(model, some, probe), probing.throughput(model, some[: states // 2], probe, rounds=3)
-    symmetric = probing.equivariance(model, some, probe, torch.Generator().manual_seed(0))
+    symmetric = equivariance(model, some, probe, torch.Generator().manual_seed(0))
     tokens, i, j, digit, nats = locked_pair(readers[names[0]])
     draw_pair(readers[names[0]], tokens, i, j, digit, nats, figures / f"locked_pair_{model.name}.png")
     everything = [record for record in records if record["group"] == "all"]
-    related = head.by_relation(
+    related = by_relation(
         test, relations(), 9, {name: head.predicted_by(reader.head, reader, test) for name, reader in readers.items() if reader.head}
     )
     consistency = [

@@ -13,17 +13,18 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from pairmi.backbones.identity import identify
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
-from pairmi.backbones.identity import identify
 from pairmi.loading import load
 from pairmi.provenance import provenance
-from pairmi.tasks.sudoku.formats import read_puzzles
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
 from pairmi.tasks.sudoku.solver import solve
 from pairmi.training.denoise import corrupt
+from studies.sudoku_beliefs import calibration, histogram
+from studies.sudoku_files import read_puzzles
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 
@@ -64,7 +65,7 @@ def main() -> None:
     for file in sorted(options.lists.glob("*.txt")) if options.lists else []:
         listed = public_list(file, few)
         boards = Boards(file.stem, "public", listed.canvases, listed.solutions)
-        jobs[f"{file.stem} (first {len(listed.canvases)}; givens {sudoku.histogram(listed.givens)}), argmax"] = (
+        jobs[f"{file.stem} (first {len(listed.canvases)}; givens {histogram(listed.givens)}), argmax"] = (
             boards,
             "sequential",
             GREEDY,
@@ -78,8 +79,8 @@ def main() -> None:
     rng = torch.Generator().manual_seed(TEST)
     noisy = corrupt(test.solutions, torch.linspace(0.05, 1, len(test.solutions)), model.vocab.size, rng)
     curves = {
-        "test puzzles": sudoku.calibration(model, test.canvases, test.solutions),
-        "uniform masks": sudoku.calibration(model, noisy, test.solutions),
+        "test puzzles": calibration(model, test.canvases, test.solutions),
+        "uniform masks": calibration(model, noisy, test.solutions),
     }
     draw_calibration(curves, options.out.parent / "figures" / "sudoku_calibration.png")
     records = [done[what] | {"interval": f"{done[what]['low']:.3f}-{done[what]['high']:.3f}"} for what in jobs]
@@ -88,7 +89,7 @@ def main() -> None:
 
 Printed by `python experiments/sudoku_model.py --count {options.count} --boards {options.boards} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
-Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {sudoku.histogram(test.givens)} (mean
+Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {histogram(test.givens)} (mean
 {float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.
 
 {report.table(records, ("what", "boards", "quality", "interval", "passes", "seconds_per_board"))}

@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from pages.sudoku import Record, page
 from tqdm import tqdm
 
+from pages.sudoku import Record, page
 from pairmi.bench import frontiers, report, sudoku
 from pairmi.bench.boards import Boards, make_boards
-from pairmi.bench.deaths import deaths
-from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
+from studies.board_grid import TABLE_1, board_settings
+from studies.failure_analysis import failure_analysis
+from studies.uniformity import variety
 
 DRAFTS = (
     "threshold:threshold=0.9",
@@ -53,10 +54,15 @@ class Bench:
         ways = frontiers.sweep(self.model, boards, list(dict.fromkeys(specs)), how, self.ledger, batch, (verify,))
         return list(tqdm(ways, total=len(set(specs)), desc=what))
 
-    def deaths(self, boards: Boards, spec: str) -> Record:
+    def failures(self, boards: Boards, spec: str) -> Record:
         """Why boards went wrong."""
-        settings = sudoku.settings_of(self.model, boards, spec, DRAWN) | {"what": "deaths"}
-        return self.ledger.measured(settings, lambda: deaths(self.model, boards, spec, DRAWN))
+        settings = sudoku.settings_of(self.model, boards, spec, DRAWN) | {"what": "failure analysis"}
+        return self.ledger.measured(settings, lambda: failure_analysis(self.model, boards, spec, DRAWN))
+
+    def variety(self, boards: Boards, spec: str, how: Sampling) -> Record:
+        """How much the generated boards differ, and from uniform sampling."""
+        settings = sudoku.settings_of(self.model, boards, spec, how) | {"what": "variety"}
+        return self.ledger.measured(settings, lambda: variety(self.model, boards, spec, how))
 
 
 def chosen(records: list[Record], slack: float) -> list[str]:
@@ -121,13 +127,13 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> dict[str, list[Record
         "verified": bench.run("generate, verified", test, safe or DRAFTS[-1:], DRAWN, verify=True),
         "verified own": bench.run("generate, in their own orders", test, singly(safe or DRAFTS[-1:]), DRAWN),
         "alone": bench.run("generate, verified, batch 1", replace_boards(test, 12), safe or DRAFTS[-1:], DRAWN, batch=1, verify=True),
-        "varied": bench.run("generate, variety", make_boards("empty", sizes.varied), ["sequential"], DRAWN)
-        + bench.run("generate, variety, verified", make_boards("empty", sizes.varied), safe[:1], DRAWN, verify=True),
+        "varied": [bench.variety(make_boards("empty", sizes.varied), "sequential", DRAWN)]
+        + [bench.variety(make_boards("empty", sizes.varied), spec, replace(DRAWN, verify=True)) for spec in safe[:1]],
         "cooler": bench.run("generate, temperature 0.7", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.7)),
         "coolest": bench.run("generate, temperature 0.5", replace_boards(test, sizes.drawn_test // 4), some, Sampling(temperature=0.5)),
         "open": bench.run("generate, 12 givens", make_boards("open", sizes.drawn_test // 4), best, DRAWN),
-        "deaths": [bench.deaths(test, spec) for spec in best if spec.startswith("mi-bound")]
-        + [bench.deaths(replace_boards(test, sizes.drawn_test // 4), BOLD)],
+        "failures": [bench.failures(test, spec) for spec in best if spec.startswith("mi-bound")]
+        + [bench.failures(replace_boards(test, sizes.drawn_test // 4), BOLD)],
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
-from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.backbones.identity import identify
+from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe

@@ -1,13 +1,17 @@
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pairmi
 from pairmi.cli import main
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
@@ -113,7 +117,7 @@ def test_canvases_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path
 def test_rules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     rows = strict(done(capsys, "rules", "--json"))
     assert [row["name"] for row in rows] == list(CATALOGUE)
-    assert all(row["parameters"] == parameters(row["name"]) and row["about"] and row["reference"] for row in rows)
+    assert all(row["parameters"] == parameters(row["name"]) | {"commit": "all"} and row["about"] and row["reference"] for row in rows)
     text = done(capsys, "rules")
     assert all(f"{name}:" in text for name in CATALOGUE)
     assert "exact worlds: sudoku4, " in text
@@ -163,19 +167,25 @@ def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monke
             decode("--canvas", EMPTY, "--rule", "mi-bound:mi=attention", "--json"),
             "decode: canvas: Attended: the backbone reports no attention; load it with attention=True, or choose another mi",
         ),
-        (decode("--canvas", EMPTY, "--batch", "0"), "decode: --batch 0: must be at least 1"),
+        (
+            decode("--canvas", EMPTY, "--batch", "0"),
+            "decode: argument --batch: expected a whole number of at least 1, got '0'; see 'pairmi decode --help'",
+        ),
         (
             decode("--canvas", EMPTY, "--temperature", "0"),
             "decode: temperature=0.0: must be a number above 0; for the likeliest symbol use greedy",
         ),
-        (decode("--canvas", EMPTY, "--accept", "2", "--json"), "decode: accept=2.0: must be a probability between 0 and 1"),
+        (
+            decode("--canvas", EMPTY, "--accept", "2", "--json"),
+            "decode: argument --accept: expected a number between 0 and 1, got '2'; see 'pairmi decode --help'",
+        ),
         (("decode", "--backbone", "sudoku5", "--canvas", EMPTY), None),
         (
             ("mi", "--backbone", "sudoku4", "--canvas", EMPTY, "--floor", "-1"),
-            "mi: Probe(floor=-1.0, batch_rows=256): floor must be >= 0 nats and batch_rows >= 1",
+            "mi: argument --floor: expected a number of at least 0, got '-1'; see 'pairmi mi --help'",
         ),
         (("mi", "--backbone", "sudoku4", "--canvas", "12", "--json"), "mi: canvas: expected 16 positions, got 2"),
-        (("data", "sudoku", "--givens", "many"), "data: --givens many: expected a number such as 27 or a range such as 25-29"),
+        (("data", "sudoku", "--givens", "many"), "data: --givens many: expected a number, or a range such as 25-29"),
         (("bench", "exact", "--worlds", "mars"), None),
     ],
 )  # fmt: skip
@@ -198,6 +208,57 @@ def test_an_empty_input_is_named(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_an_unknown_world_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "exact", "--worlds", "mars"]) == 2
     assert capsys.readouterr().err.startswith("pairmi bench: bench exact: unknown world 'mars'; known: sudoku4, ")
+
+
+def test_bare_pairmi_shows_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    out = done(capsys)
+    assert "examples:\n  pairmi mi " in out
+    assert done(capsys, "--version") == f"pairmi {pairmi.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "has", "not_has"),
+    [
+        (("bench", "exact"), "--worlds", "--labels"),
+        (("bench", "head"), "--labels", "--worlds"),
+        (("train", "head"), "--labels", "--followed"),
+        (("train", "denoiser"), "--followed", "--labels"),
+        (("mi",), "counted from 1", "--labels"),
+    ],
+)
+def test_each_command_has_its_own_options(capsys: pytest.CaptureFixture[str], command: tuple[str, ...], has: str, not_has: str) -> None:
+    out = done(capsys, *command, "--help")
+    assert has in out
+    assert not_has not in out
+
+
+@pytest.mark.parametrize("after", [0.15, 0.5, 1.0])
+def test_ctrl_c_in_the_first_second_is_one_line(after: float) -> None:
+    command = (
+        "from pairmi.cli import main; print('up', flush=True); import sys; sys.exit(main(['plan', '--states', '99', '--sample', '64']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    lines = [line for line in re.split(r"[\r\n]", error) if line.strip() and not line.startswith("plan:")]
+    assert len(lines) == 1
+    assert re.match(r"pairmi( plan)?: interrupted", lines[0])
+
+
+@pytest.mark.parametrize("name", ["folder", "nowhere/map.png", "map.xyz", "map", ""])
+def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pairmi.commands.mi.run", lambda options: pytest.fail("began"))
+    assert main(["mi", "--backbone", "sudoku4", "--canvas", HALF, "--figure", name]) == 2
+    assert capsys.readouterr().err.startswith("pairmi mi: argument --figure: ")
+    assert [file.name for file in tmp_path.rglob("*")] == ["folder"]
 
 
 def test_an_interruption_is_exit_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

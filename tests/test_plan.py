@@ -6,7 +6,7 @@ import torch
 
 from heads import tiny
 from pairmi.cli import main
-from pairmi.commands.plan import Plan, described, measured
+from pairmi.commands.plan import described, measured
 from pairmi.mi.probe import Probe
 from pairmi.training.labels import Effort
 
@@ -15,30 +15,30 @@ def test_the_reckoning() -> None:
     model = tiny()
     sample = [torch.tensor([4, 4, 4, 4, 0, 1, 2, 3]), torch.tensor([4, 4, 0, 1, 2, 3, 0, 1])]
     plan = measured(model, sample, Probe(floor=0.0), states=1000, workers=4)
-    assert (plan.rows_per_state, plan.full_rows_per_state) == (1 + 3 * 4, 1 + 3 * 4)  # 4 and 2 unknown, of 4 symbols
-    assert plan.rows == 13_000
-    assert plan.rows_error == pytest.approx(4.0)  # the standard deviation of 17 and 9, over the root of 2
+    assert (plan["rows_per_state"], plan["full_rows_per_state"]) == (1 + 3 * 4, 1 + 3 * 4)  # 4 and 2 unknown, of 4 symbols
+    assert plan["rows"] == 13_000
+    assert plan["rows_error"] == pytest.approx(4.0)  # the standard deviation of 17 and 9, over the root of 2
     width, length, depth = 16, 8, 2
     products = 2 * length * width * (12 * width * depth + 4)  # of the blocks and of the readout
-    assert plan.flops_per_row == products + depth * 4 * length * length * width
-    assert plan.flops == plan.rows * plan.flops_per_row
-    assert plan.seconds_per_row > 0
-    assert plan.hours == pytest.approx(plan.core_hours / 4) == pytest.approx(13_000 * plan.seconds_per_row / 3600 / 4)
-    assert plan.megabytes == pytest.approx(1000 * (4 * 28 + 5 * 8) / 1e6)
+    assert plan["flops_per_row"] == products + depth * 4 * length * length * width
+    assert plan["flops"] == plan["rows"] * plan["flops_per_row"]
+    assert plan["seconds_per_row"] > 0
+    assert plan["hours"] == pytest.approx(plan["core_hours"] / 4) == pytest.approx(13_000 * plan["seconds_per_row"] / 3600 / 4)
+    assert plan["megabytes"] == pytest.approx(1000 * (4 * 28 + 5 * 8) / 1e6)
 
 
 def test_pruning_and_lengths_are_taken_into_account() -> None:
     model = tiny()
     sample = [torch.full((8,), 4)]
     plan = measured(model, sample, Probe(floor=0.5), 10, 1)
-    assert plan.rows_per_state < plan.full_rows_per_state == 33
+    assert plan["rows_per_state"] < plan["full_rows_per_state"] == 33
     assert "from one state" in described(plan)
 
 
 def test_a_few_positions_cost_less() -> None:
     plan = measured(tiny(), [torch.full((8,), 4)], Probe(floor=0.0), 10, 1, Effort(positions=3))
-    assert plan.rows_per_state == 1 + 3 * 4
-    assert plan.full_rows_per_state == 33
+    assert plan["rows_per_state"] == 1 + 3 * 4
+    assert plan["full_rows_per_state"] == 33
 
 
 def test_for_people_and_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -56,20 +56,20 @@ def test_for_people_and_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         7 * 54,
         None,
     )  # none of the 7 peers can be 1
-    assert set(Plan.__dataclass_fields__) < set(plan)
+    assert plan["rows_error"] == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--states", "0"], "expected at least one state, one in the sample and one worker"),
-        (["--states", "9", "--workers", "0"], "expected at least one state, one in the sample and one worker"),
-        (["--states", "9", "--tflops", "0"], "--tflops 0.0: must be above 0"),
+        (["--states", "0"], "argument --states: expected a whole number of at least 1, got '0'"),
+        (["--states", "9", "--workers", "0"], "argument --workers: expected a whole number of at least 1, got '0'"),
+        (["--states", "9", "--tflops", "0"], "argument --tflops: expected a number above 0, got '0'"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["plan", "--backbone", "sudoku4", *arguments]) == 2
-    assert capsys.readouterr().err == f"pairmi plan: {message}\n"
+    assert capsys.readouterr().err == f"pairmi plan: {message}; see 'pairmi plan --help'\n"
 
 
 def test_a_model_of_any_length_needs_one(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

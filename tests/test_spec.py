@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.identity import identify
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
-from pairmi.backbones.identity import identify
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural

@@ -11,12 +11,12 @@ import pairmi
 from heads import SHAPE, low_rank, pair_mlp, save_head, tiny
 from pairmi import api
 from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.identity import identify
 from pairmi.cli import main
 from pairmi.draw import Streams
+from pairmi.loading import EMBEDDED, HEADED, load, with_head
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
-from pairmi.backbones.identity import identify
-from pairmi.loading import EMBEDDED, HEADED, load, with_head
 from pairmi.model import Model
 from pairmi.spec import rule
 from pairmi.types import PairmiError, Prediction

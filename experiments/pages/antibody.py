@@ -3,9 +3,8 @@
 import argparse
 
 from pages.protein import Record, table_section
-
-from pairmi.bench import head, report
 from pairmi.backbones.identity import identify
+from pairmi.bench import head, report
 from pairmi.model import Model
 from pairmi.provenance import provenance
 

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pairmi.bench import contacts, head, protein, report
 from pairmi.backbones.identity import identify
+from pairmi.bench import contacts, head, protein, report
 from pairmi.model import Model
 from pairmi.provenance import provenance
+from studies.protein_study import QUALITY
 
 PAPER = dict(zip(protein.TABLE_2, ((74.8, 0.093), (19.1, 0.185), (9.8, 0.196), (6.2, 0.218), (15.3, 0.136), (10.0, 0.174)), strict=True))
 DIFFERENCES = ("rule", "against", "passes", "its passes", "more")
@@ -82,7 +83,7 @@ Of each rule the setting that was best on the validation half within {options.pa
 The rest: divergence of the residue composition, share of low complexity, distinct sequences, median identity with the nearest training sequence, pseudo-perplexity, residues
 recovered in half-hidden sequences (the last three of {options.scored} sequences).
 
-{report.table(found["qualities"], protein.QUALITY)}
+{report.table(found["qualities"], QUALITY)}
 
 ![{figure}](figures/{figure}.png)
 """

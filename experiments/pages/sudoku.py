@@ -6,15 +6,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pairmi.backbones.identity import identify
 from pairmi.bench import frontiers, report
 from pairmi.bench.boards import make_boards
-from pairmi.bench.grid import TABLE_1, board_settings
 from pairmi.bench.stats import Interval
-from pairmi.bench.sudoku import histogram
-from pairmi.backbones.identity import identify
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.spec import looks_at_pairs
+from studies.board_grid import TABLE_1, board_settings
+from studies.frontier_costs import compare
+from studies.sudoku_beliefs import histogram
 
 PAPER = dict(zip(TABLE_1, ((53.9, 61.6), (14.9, 52.4), (9.0, 36.8), (15.3, 61.0), (9.9, 51.2), (15.2, 63.6), (9.7, 56.2)), strict=True))
 Record = dict[str, Any]
@@ -52,7 +53,7 @@ def verified_table(drafts: list[Record], plain: list[Record], own: Sequence[Reco
     return report.table(rows, (*columns[:4], "own order", "against own", *columns[4:]))
 
 
-def kinds_of_death(records: Sequence[Record]) -> str:
+def kinds_of_failure(records: Sequence[Record]) -> str:
     """How many boards went wrong in which way."""
     rows = [{"rule": r["settings"]["rule"], "boards": r["boards"], "wrong": r["wrong"], "one cell": r["one"],
              "several, exact MI too": r["not_saved"], "several, exact MI not": r["saved"], "of the several: three or more": r["three"]} for r in records]  # fmt: skip
@@ -61,21 +62,23 @@ def kinds_of_death(records: Sequence[Record]) -> str:
 
 def example(records: Sequence[Record], kind: str) -> str:
     """The plainest case of an overconfident model (`one`), or of the head's error (`saved`): a board that still had a solution."""
-    deaths = [(death, record["settings"]["rule"]) for record in records for death in record["each"]]
+    failures = [(failure, record["settings"]["rule"]) for record in records for failure in record["each"]]
     if kind == "one":
-        found = [(death["probability"], death, rule) for death, rule in deaths if len(death["cells"]) == 1]
+        found = [(failure["probability"], failure, rule) for failure, rule in failures if len(failure["cells"]) == 1]
     else:
-        found = [(death["exact"] - death["predicted"], death, rule) for death, rule in deaths if death["saved"] and death["cells"]]
+        found = [
+            (failure["exact"] - failure["predicted"], failure, rule) for failure, rule in failures if failure["saved"] and failure["cells"]
+        ]
     if not found:
         return "There is none among these boards."
-    _, death, rule = max(found, key=lambda case: float(case[0]))
-    cells = " and ".join(f"{digit} in {cell}" for cell, digit in zip(death["cells"], death["digits"], strict=True))
+    _, failure, rule = max(found, key=lambda case: float(case[0]))
+    cells = " and ".join(f"{digit} in {cell}" for cell, digit in zip(failure["cells"], failure["digits"], strict=True))
     said = (
-        f"The model gave it {death['probability']:.3f}."
+        f"The model gave it {failure['probability']:.3f}."
         if kind == "one"
-        else f"The head said that the two cells share {death['predicted']:.3f} nats; they share {death['exact']:.3f}."
+        else f"The head said that the two cells share {failure['predicted']:.3f} nats; they share {failure['exact']:.3f}."
     )
-    board = "\n".join("    " + death["canvas"][start : start + 9] for start in range(0, 81, 9))
+    board = "\n".join("    " + failure["canvas"][start : start + 9] for start in range(0, 81, 9))
     return f"`{rule}` wrote {cells}, and nothing completes the board any more. {said}\n\n{board}"
 
 
@@ -92,9 +95,9 @@ def duel(records: list[Record], slack: float) -> str:
     lines = []
     for name in dict.fromkeys(report.family(record["settings"]["rule"]) for record in ours):
         own = [record for record in ours if report.family(record["settings"]["rule"]) == name]
-        passes, rows = (frontiers.compare(own, theirs, reference, slack, what) for what in ("passes", "rows"))
+        passes, rows = (compare(own, theirs, reference, slack, what) for what in ("passes", "rows"))
         lines.append({"rule": name, "passes over theirs": readable(passes), "rows over theirs": readable(rows)})
-    passes = frontiers.compare(ours, theirs, reference, slack)
+    passes = compare(ours, theirs, reference, slack)
     lines.append({"rule": "all that look at pairs", "passes over theirs": readable(passes), "rows over theirs": ""})
     return report.table(lines, ("rule", "passes over theirs", "rows over theirs"))
 
@@ -152,9 +155,9 @@ def page(solve: Found, make: Found, estimates: Found, times: Found, model: Model
 
 Printed by `python experiments/sudoku_results.py` ({about}; model `{model.name}`, weights {identify(model)}). Quality is the fraction of puzzles filled exactly as their only
 solution says, or of boards from nothing that obey the rules. `against` is the paired difference to one-by-one decoding on the same boards, in
-points, with its 95 % bootstrap interval. `rows` counts every sequence evaluated, probes and verification included; times are milliseconds a board
+points, with its 95 % bootstrap interval. `rows` counts every sequence evaluated, verification included; what a rule itself spends on probing is `probe_rows`; times are milliseconds a board
 on one thread of a machine that was busy with other measurements, so they are rough (but for the table of times). Settings were chosen on validation boards alone: {sizes.validation} puzzles;
-{sizes.drawn_validation} boards from nothing for the whole grid and {sizes.drawn_second} others for the promising. They are reported on test boards. The grids are in `bench/grid.py`; mi-bound's was widened while looking at
+{sizes.drawn_validation} boards from nothing for the whole grid and {sizes.drawn_second} others for the promising. They are reported on test boards. The grids are in `experiments/studies/board_grid.py`; mi-bound's was widened while looking at
 validation boards (it has {sum("mi-bound" in spec for spec in board_settings())} settings, `eb` 5). Test puzzles: {sizes.test}, each with a proved unique solution, givens {histogram(givens)}.
 
 ![frontiers](figures/sudoku_frontiers.png)
@@ -257,9 +260,9 @@ Generating:
 * **What decides a board that comes out wrong**: the pass after which nothing completes it (found by a solver). One cell of the pass may be enough: then the model gave a chance to a digit that has none. Or it takes several, filled
   together: then the rule with exact MI (full probe) would have filled them together too (its budget, or what pairs do not see), or it would not: the head's error.
 
-{kinds_of_death(make["deaths"])}
+{kinds_of_failure(make["failures"])}
 
-An overconfident model: {example(make["deaths"], "one")}
+An overconfident model: {example(make["failures"], "one")}
 
-The head's error: {example(make["deaths"], "saved")}
+The head's error: {example(make["failures"], "saved")}
 """

@@ -7,20 +7,19 @@ import torch
 
 from heads import labelled, low_rank, pair_mlp, save_head, sudoku, tiny
 from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.identity import identify
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.bench import head as bench
 from pairmi.bench import head_cost, probing
 from pairmi.cli import main
-from pairmi.backbones.identity import identify
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
-from pairmi.store import shard_file, triangle, write_shard
+from pairmi.store import shard_file, write_shard
 from pairmi.types import PairmiError
-from worlds import Linked
 
 GRAPH = (torch.arange(8)[:, None] // 4 == torch.arange(8) // 4).double().fill_diagonal_(0)
-MODEL = replace(tiny(attention=True), task=Linked(GRAPH))
+MODEL = replace(tiny(attention=True), graph=GRAPH)
 LABELS, SETTINGS = labelled(MODEL, 60)
 
 
@@ -47,17 +46,6 @@ def test_groups_are_by_source_and_by_masked_fraction() -> None:
     assert torch.equal(torch.stack(levels).sum(0), torch.ones(60, dtype=torch.long))
     assert torch.equal(found["masked 0.9-1.0"], LABELS.masked == 8)
     assert int(found["uniform"].sum()) == int(found["solving"].sum()) == 30
-
-
-def test_the_mean_by_relation() -> None:
-    records = bench.by_relation(LABELS, {"linked": GRAPH, "none": 1 - GRAPH}, 4)
-    assert [record["relation"] for record in records] == ["linked", "none"]
-    assert sum(record["pairs"] for record in records) == int((LABELS.masked * (LABELS.masked - 1) // 2).sum())
-    good = torch.where(triangle(GRAPH[None])[0] > 0, LABELS.mi, 0.9 * LABELS.mi)  # all of its error is where nothing is linked
-    linked, none = bench.by_relation(LABELS, {"linked": GRAPH, "none": 1 - GRAPH}, 4, {"good": good})
-    assert (linked["good: R2"], linked["good: share of error"]) == (1, 0)
-    assert none["good: share of error"] == pytest.approx(1)
-    assert 0.5 < none["good: R2"] < 1
 
 
 def test_other_weights_and_no_states_are_refused() -> None:
@@ -126,4 +114,4 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["bench", "probe", *common, "--limit", "1"]) == 0
     assert "largest_certificate" in capsys.readouterr().out
     assert main(["bench", "head", "--backbone", backbone]) == 2
-    assert "bench head: --labels DIR is missing" in capsys.readouterr().err
+    assert "pairmi bench head: the following arguments are required: --labels" in capsys.readouterr().err

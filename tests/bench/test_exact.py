@@ -134,8 +134,8 @@ def test_without_a_budget_no_dependent_pair_is_filled_together(world: str, spec:
     model = SUDOKU if world == "sudoku" else Model(WORLDS[world])
     several = False
     for step in iter_decode(model, unknown(model, 4), rule(spec, model), Sampling(seed=1)):
-        chosen = step.selection.chosen.double()
-        shared = torch.einsum("bi,bij,bj->b", chosen, model.backbone.mutual_information(step.prediction.tokens), chosen)
+        chosen, before = step.committed.double(), step.tokens.masked_fill(step.committed, model.vocab.size)
+        shared = torch.einsum("bi,bij,bj->b", chosen, model.backbone.mutual_information(before), chosen)
         assert (shared < 1e-9).all()
         several |= bool((chosen.sum(1) > 1).any())
     assert several or world != "sudoku"

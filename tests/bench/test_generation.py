@@ -3,12 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pairmi.bench.generation import Maker, fill
+from pairmi.bench.generation import fill, generate
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
-from pairmi.tasks.protein.scores import pseudo_perplexity
 from proteins import opinionated_weights
 
 
@@ -28,24 +27,8 @@ def test_canvases_of_all_lengths_are_filled_in_their_order_whatever_the_batch(mo
 
 
 def test_what_is_in_the_ledger_is_not_made_again(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Maker(model, Ledger(tmp_path / "l.jsonl")).generate("sequential", [5, 6], 1)
+    made = generate(model, Ledger(tmp_path / "l.jsonl"), "sequential", [5, 6], 1)
     monkeypatch.setattr("pairmi.bench.generation.fill", lambda *arguments: pytest.fail("made again"))
-    assert Maker(model, Ledger(tmp_path / "l.jsonl")).generate("sequential", [5, 6], 1) == made
+    assert generate(model, Ledger(tmp_path / "l.jsonl"), "sequential", [5, 6], 1) == made
     with pytest.raises(pytest.fail.Exception, match="made again"):
-        Maker(model, Ledger(tmp_path / "l.jsonl")).generate("sequential", [5, 6], 2)
-
-
-def test_recovery_is_the_share_of_hidden_residues_that_come_back(model: Model) -> None:
-    maker = Maker(model, Ledger())
-    texts = ["MKVLAAGT", "ACDEFGHIKL"]
-    found = maker.recover("sequential", texts)
-    assert 0 <= found <= 1
-    assert found * 9 == pytest.approx(round(found * 9))  # 4 and 5 residues are hidden
-    own = fill(model, [torch.full((8,), 20)], "sequential", Sampling(greedy=True), 1).texts
-    assert maker.recover("sequential", own) >= maker.recover("sequential", ["".join(reversed(own[0]))])
-
-
-def test_perplexity_is_the_mean_over_sequences(model: Model) -> None:
-    texts = ["MKVLA", "ACDEFG"]
-    expected = sum(pseudo_perplexity(model, text) for text in texts) / 2
-    assert Maker(model, Ledger()).perplexity(texts) == pytest.approx(expected)
+        generate(model, Ledger(tmp_path / "l.jsonl"), "sequential", [5, 6], 2)

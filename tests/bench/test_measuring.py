@@ -119,8 +119,7 @@ def test_without_one_by_one_decoding_there_is_no_table(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["exact", "--engine", "ray"], "bench exact: is done in this process; --engine ray is for sudoku-solve, sudoku-generate, head-vs-"),
-        (["exact", "--workers", "2"], "--workers and --gpus-per-worker are for --engine ray"),
+        (["sudoku-solve", "--workers", "2"], "--workers and --gpus-per-worker are for --engine ray"),
         (["sudoku-solve", "--limit", "1", "--rules", "top-q"], "rule 'top-q' is unknown; did you mean 'top-k'?"),
     ],
 )

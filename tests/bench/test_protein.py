@@ -6,14 +6,11 @@ import pytest
 
 from heads import save_head
 from pairmi.bench import protein
-from pairmi.bench.generation import Made, Maker
+from pairmi.bench.generation import Made, generate
 from pairmi.bench.ledger import Ledger
 from pairmi.cli import main
 from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.model import Model
-from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import rule
 from pairmi.tasks.protein.scores import embed
 from proteins import family_members, opinionated_weights, write_fasta
 
@@ -23,16 +20,6 @@ RULES = ["sequential", "top-k:k=4", "top-k:k=9", "eb:budget=4"]
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     return opinionated_weights(tmp_path_factory.mktemp("weights") / "p.safetensors")
-
-
-def test_every_setting_is_a_rule_and_every_rule_has_one(weights: str) -> None:
-    model: Model = load(weights)
-    settings = protein.all_settings()
-    assert settings[: len(protein.TABLE_2)] == list(protein.TABLE_2)
-    assert len(settings) == len(set(settings))
-    assert {spec.partition(":")[0] for spec in settings} == set(CATALOGUE)
-    for spec in settings:
-        rule(spec, model)
 
 
 def test_sequences_of_the_same_families_are_nearer_than_others(weights: str) -> None:
@@ -60,50 +47,45 @@ def test_a_new_head_leaves_what_does_not_look_at_pairs(weights: str, tmp_path: P
     for spec, kept in (("top-k:k=4", True), ("mi-guided:budget=4", False)):
         lines = []
         for model in (plain, headed):
-            Maker(model, Ledger(file)).generate(spec, [6, 7], 0)
+            generate(model, Ledger(file), spec, [6, 7], 0)
             lines.append(len(file.read_text().splitlines()))
         assert (lines[0] == lines[1]) == kept
-
-
-def test_of_each_rule_the_best_within_the_passes_is_chosen() -> None:
-    records = [
-        {"rule": r, "passes": p, "jsd": j} for r, p, j in (("a:1", 9, 3), ("a:2", 15, 2), ("a:3", 30, 1), ("b:1", 40, 1), ("b:2", 50, 0))
-    ]
-    assert protein.chosen(records, 16.0) == ["a:2", "b:1"]
 
 
 def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = write_fasta(tmp_path / "natural.fasta", family_members(8, 10))
     records, figure = tmp_path / "r.jsonl", tmp_path / "f.png"
-    command = ["bench", "protein", "--backbone", weights, "--reference", str(reference), "--data", str(reference), "--limit", "12"]
-    command += ["--clusters", "3", "--scored", "3", "--records", str(tmp_path / "ledger.jsonl"), "--passes", "6", "--rules", *RULES]
+    command = ["bench", "protein", "--backbone", weights, "--reference", str(reference), "--limit", "12", "--clusters", "3"]
+    command += ["--records", str(tmp_path / "ledger.jsonl"), "--rules", *RULES]
     assert main([*command, "--json", str(records), "--figure", str(figure)]) == 0
     out = capsys.readouterr().out
     assert "Noise floor, reference against its own kind: 0." in out
     assert "over 3 clusters, 12 sequences against 12" in out
-    found = [json.loads(line) for line in records.read_text().splitlines()]
-    assert [r["rule"] for r in found if r["half"] == "validation"] == RULES
-    tested = {r["rule"]: r for r in found if r["half"] == "test" and "jsd" in r}
-    assert tested["sequential"]["more"] == 0
-    assert tested["top-k:k=9"]["passes"] == pytest.approx(2, abs=0.1)
-    natural = next(r for r in found if r["rule"] == "natural")
-    assert natural["identity"] == 1  # the training file is the reference itself
-    assert all(0 <= r["recovery"] <= 1 for r in found if "recovery" in r)
+    found = {record["rule"]: record for record in map(json.loads, records.read_text().splitlines())}
+    assert list(found) == RULES
+    assert found["sequential"]["more"] == 0
+    assert found["top-k:k=9"]["passes"] == pytest.approx(2, abs=0.1)
+    assert all(0 <= record["low_complexity"] <= 1 and record["distinct"] == 1 for record in found.values())
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert main(command) == 0  # from the ledger
-    again = capsys.readouterr().out
-    assert again.splitlines()[-3:] == out.splitlines()[-3:]
+    assert capsys.readouterr().out == out
 
 
 def test_without_a_reference_the_models_own_samples_are_one(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["bench", "protein", "--backbone", weights, "--limit", "8", "--clusters", "2", "--scored", "2", "--rules", "sequential"]
+    command = ["bench", "protein", "--backbone", weights, "--limit", "8", "--clusters", "2", "--rules", "sequential"]
     assert main([*command, "--lengths", "8-10"]) == 0
-    assert "Reference: one-by-one samples of the model itself" in capsys.readouterr().out
+    assert "Reference: sequential, again" in capsys.readouterr().out
     assert main([*command, "--lengths", "many"]) == 2
-    assert "--lengths many: expected a range such as 108-125" in capsys.readouterr().err
+    assert "--lengths many: expected a number, or a range such as 108-125" in capsys.readouterr().err
 
 
 def test_too_small_a_reference_is_named(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = write_fasta(tmp_path / "natural.fasta", family_members(2, 10))
-    assert main(["bench", "protein", "--backbone", weights, "--reference", str(reference), "--limit", "9"]) == 2
-    assert "natural.fasta holds 20 sequences; two halves and the noise floor need 27" in capsys.readouterr().err
+    assert main(["bench", "protein", "--backbone", weights, "--reference", str(reference), "--limit", "11"]) == 2
+    assert "natural.fasta holds 20 sequences; the reference and its noise floor need 22" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["protein", "contacts"])
+def test_other_models_are_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", name, "--backbone", "xor", *(["--folder", "."] if name == "contacts" else [])]) == 2
+    assert capsys.readouterr().err == f"pairmi bench: bench {name}: xor is no model of proteins\n"

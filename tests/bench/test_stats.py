@@ -1,10 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from pairmi.bench.stats import Interval, Swept, area, chi_square, cost_at, cost_ratio, paired_difference, wilson
+from pairmi.bench.stats import Interval, library, mean_interval, paired_difference, wilson
+from pairmi.types import PairmiError
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (617, 1000), (1, 1)])
@@ -40,32 +39,15 @@ def test_paired_intervals_hold_what_they_promise() -> None:
     assert 178 <= held <= 199
 
 
-def test_the_cost_of_a_quality_is_read_off_the_frontier() -> None:
-    assert cost_at([0.9, 0.5], [16.0, 4.0], 0.7) == pytest.approx(8.0)  # halfway on the logarithm
-    assert cost_at([0.5, 0.9], [4.0, 16.0], 0.4) == 4.0
-    assert cost_at([0.5, 0.9, 0.3], [4.0, 16.0, 8.0], 0.9) == pytest.approx(16.0)  # a dominated setting changes nothing
-    assert cost_at([0.5], [4.0], 0.6) == math.inf
+def test_the_interval_of_a_mean_is_scipys() -> None:
+    values = np.random.default_rng(3).random(80)
+    ours, theirs = (
+        mean_interval(values),
+        library("scipy.stats").bootstrap((values,), np.mean, method="percentile", rng=1).confidence_interval,
+    )
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=3e-3)
 
 
-def test_half_the_passes_for_the_same_boards() -> None:
-    rng = np.random.default_rng(2)
-    quality = (rng.random((3, 200)) < np.array([[0.5], [0.8], [0.95]])).astype(float)
-    cost = np.broadcast_to(np.array([[4.0], [8.0], [16.0]]), (3, 200))
-    found = cost_ratio(Swept(quality, cost / 2), Swept(quality, cost), quality[1], 0.01, draws=100)
-    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-    hopeless = Swept(np.zeros((1, 200)), cost[:1])
-    assert cost_ratio(Swept(quality, cost), hopeless, quality[1], 0.01, draws=20).value == 0.0
-    assert cost_ratio(hopeless, Swept(quality, cost), quality[1], 0.01, draws=20).value == math.inf
-    assert math.isnan(cost_ratio(hopeless, hopeless, quality[1], 0.01, draws=20).value)
-
-
-def test_the_area_is_the_mean_quality_over_log_cost() -> None:
-    assert area([0.5, 1.0], [1.0, 4.0], 1.0, 16.0) == pytest.approx(0.75)
-    assert area([0.5, 1.0, 0.2], [1.0, 4.0, 8.0], 1.0, 16.0) == pytest.approx(0.75)
-    assert area([1.0], [4.0], 1.0, 16.0) == pytest.approx(0.5)
-
-
-def test_chi_square_names_the_worst_table() -> None:
-    found = chi_square({"fair": ([10.0, 10.0, 10.0], [10.0, 10.0, 10.0]), "loaded": ([30.0, 0.0, 0.0], [10.0, 10.0, 10.0])})
-    assert found[0] == "loaded"
-    assert found[1] < 1e-10
+def test_a_missing_library_is_named_with_its_extra() -> None:
+    with pytest.raises(PairmiError, match=r"^bench: nosuch is missing; pip install 'pairmi\[bench\]'$"):
+        library("nosuch.stats")

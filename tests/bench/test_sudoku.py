@@ -40,11 +40,6 @@ class Contrary(Oracle):
 PUZZLES = paper_puzzles(10, 5)
 
 
-def test_the_paper_puzzles_have_its_mean_number_of_givens() -> None:
-    assert float(PUZZLES.givens.double().mean()) == 27.1
-    assert sudoku.histogram(PUZZLES.givens) == "25: 1, 26: 2, 27: 3, 28: 3, 29: 1"
-
-
 def test_only_the_known_grid_is_solved() -> None:
     model = Model(Oracle(PUZZLES.solutions[3], 1.0))
     found = sudoku.measure(
@@ -72,12 +67,3 @@ def test_a_verified_draft_that_is_wrong_costs_acceptance() -> None:
     found = sudoku.measure(Model(Contrary()), boards, "top-k:k=81", Sampling(verify=True))
     assert found["accepted"] < 1
     assert found["rows"] > found["passes"]
-
-
-def test_calibration_is_the_distance_between_belief_and_truth() -> None:
-    right = sudoku.calibration(Model(Oracle(PUZZLES.solutions[0], 0.7)), PUZZLES.canvases[:1], PUZZLES.solutions[:1])
-    assert abs(right["ece"] - 0.3) < 1e-9  # always right, 70 % sure
-    assert right["cells"] == int((PUZZLES.canvases[0] == 9).sum())
-    assert right["accuracy"] == [1.0]
-    perfect = sudoku.calibration(Model(Oracle(PUZZLES.solutions[0], 1.0)), PUZZLES.canvases[:1], PUZZLES.solutions[:1])
-    assert perfect["ece"] == 0

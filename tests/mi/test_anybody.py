@@ -10,10 +10,10 @@ import pairmi
 from elsewhere import DEVICE, Elsewhere, There
 from heads import low_rank, pair_mlp
 from pairmi.draw import Streams
+from pairmi.loading import with_head
 from pairmi.mi.head import LARGEST, LowRankConfig, LowRankHead, largest, row_chunks
 from pairmi.mi.heads import reporting
 from pairmi.mi.probe import Probe
-from pairmi.loading import with_head
 from pairmi.model import Model
 from pairmi.store import read_store
 from pairmi.training.distill import Distill, DistillConfig, export_head, make_head

@@ -3,7 +3,7 @@ import torch
 
 from pairmi.bench.stopwatch import Stopwatch, watched
 from pairmi.commit import Sampling
-from pairmi.decoding import decode
+from pairmi.decoding import decode, iter_decode
 from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.one_at_a_time import OneAtATime
@@ -18,9 +18,9 @@ EMPTY = torch.full((6, 16), 4)
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_one_position_a_pass_whatever_the_rule_chose(name: str) -> None:
-    found = decode(MODEL, EMPTY, rule(singly(reckless(name)), MODEL), Sampling(seed=3), keep_steps=True)
-    assert found.passes.tolist() == [16] * 6
-    assert all((step.committed.sum(1) == 1).all() for step in found.steps)
+    steps = list(iter_decode(MODEL, EMPTY, rule(singly(reckless(name)), MODEL), Sampling(seed=3)))
+    assert steps[-1].passes.tolist() == [16] * 6
+    assert all((step.committed.sum(1) == 1).all() for step in steps)
 
 
 def test_a_choice_is_filled_in_its_order_before_the_next_one_counts() -> None:
@@ -35,16 +35,14 @@ def test_a_choice_is_filled_in_its_order_before_the_next_one_counts() -> None:
             masked = turn.prediction.masked
             return take(ranked(score.expand(masked.shape), masked), torch.tensor([3]), masked, Reason.OUTRANKED, score.expand(masked.shape))
 
-    filled = [
-        int(step.committed[0].nonzero()) for step in decode(MODEL, EMPTY[:1], OneAtATime(Fickle()), Sampling(), keep_steps=True).steps
-    ]
+    filled = [int(step.committed[0].nonzero()) for step in iter_decode(MODEL, EMPTY[:1], OneAtATime(Fickle()), Sampling())]
     assert filled[:9] == [15, 14, 13, 0, 1, 2, 12, 11, 10]
 
 
 def test_a_rule_remembers_only_what_counted() -> None:
     """MaskGIT follows a schedule of passes: four choices, however many passes they take to fill."""
-    found = decode(MODEL, EMPTY[:2], rule("maskgit:steps=4,noise=0", MODEL), Sampling(seed=2), keep_steps=True)
-    sizes = [int(step.selection.chosen[0].sum()) for step in found.steps]
+    found = iter_decode(MODEL, EMPTY[:2], rule("maskgit:steps=4,noise=0", MODEL), Sampling(seed=2))
+    sizes = [int(step.drafted[0]) for step in found]
     chosen: list[int] = []
 
     class Watched:

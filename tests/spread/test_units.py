@@ -5,9 +5,9 @@ import torch
 
 from heads import RandomStates, tiny
 from jobs import XOR, Squares, squares, units
+from pairmi.backbones.identity import identify
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
-from pairmi.backbones.identity import identify
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.model import Model

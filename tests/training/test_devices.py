@@ -14,9 +14,9 @@ from elsewhere import DEVICE, Elsewhere, There
 from heads import SHAPE, labelled, tiny
 from pairmi.backbones import esmc
 from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.backbones.identity import identify
 from pairmi.model import Model
 from pairmi.training.denoise import Denoise, DenoiseConfig, new_network
 from pairmi.training.distill import Distill, DistillConfig, make_head

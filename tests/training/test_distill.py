@@ -7,10 +7,10 @@ import torch
 
 from heads import labelled, sudoku, tiny
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.identity import identify
 from pairmi.cli import main
 from pairmi.draw import Streams
 from pairmi.info import pairs
-from pairmi.backbones.identity import identify
 from pairmi.loading import with_head
 from pairmi.store import Labels, shard_file, square, triangle, write_shard
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform_pairs

@@ -78,9 +78,7 @@ def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Pat
         axis.set(xlabel="residue", ylabel="residue")
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    report.save(figure, file)
 
 
 def region_records(text: str, matrix: np.ndarray) -> list[dict[str, Any]]:
@@ -113,6 +111,4 @@ def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
         label.set_color("#D55E00" if label.get_text().startswith("CDR") else "k")
     axis.set_title(title, fontsize=10)
     figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    report.save(figure, file)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from pairmi.bench.stats import library
 
 Values = Float[Tensor, " N"]
 
@@ -20,26 +21,18 @@ def mae(predicted: Values, true: Values) -> float:
     return float((predicted.double() - true.double()).abs().mean())
 
 
-def ranks(values: Values) -> Values:
-    """Ranks from 1; equal values share the mean of theirs."""
-    ordered = values.double().sort().values
-    below, upto = (torch.searchsorted(ordered, values.double(), right=right) for right in (False, True))
-    return 0.5 * (below + upto + 1).double()
-
-
 def spearman(predicted: Values, true: Values) -> float:
     """The correlation of the ranks; 0 where one of the two is constant."""
-    a, b = (x - x.mean() for x in (ranks(predicted), ranks(true)))
-    size = (a.square().sum() * b.square().sum()).sqrt()
-    return float((a * b).sum() / size) if float(size) > 0 else 0.0
+    if bool((predicted == predicted[0]).all() | (true == true[0]).all()):
+        return 0.0
+    return float(library("scipy.stats").spearmanr(predicted.numpy(), true.numpy()).statistic)
 
 
 def auroc(score: Values, positive: Bool[Tensor, " N"]) -> float | None:
-    """The chance that a positive scores above a negative, ties counted half (Mann and Whitney); None without both kinds."""
-    wins, count = int(positive.sum()), len(positive)
-    if wins in (0, count):
+    """The chance that a positive scores above a negative, ties counted half; None without both kinds."""
+    if bool(positive.all() | ~positive.any()):
         return None
-    return float((ranks(score)[positive].sum() - wins * (wins + 1) / 2) / (wins * (count - wins)))
+    return float(library("sklearn.metrics").roc_auc_score(positive.numpy(), score.numpy()))
 
 
 def scale_to(predicted: Values, true: Values) -> float:

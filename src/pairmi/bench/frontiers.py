@@ -12,7 +12,7 @@ from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.measuring import Measuring, recorded
-from pairmi.bench.stats import Interval, Swept, area, cost_ratio, paired_difference
+from pairmi.bench.stats import paired_difference
 from pairmi.commit import Sampling
 from pairmi.model import Model
 from pairmi.spread.local import Local
@@ -20,7 +20,22 @@ from pairmi.spread.units import Engine, Failure
 from pairmi.types import PairmiError
 
 Record = Mapping[str, Any]
-COLUMNS = ("rule", "verified", "boards", "quality", "against", "passes", "rows", "accepted", "ms", "pass_ms", "mi_ms", "rule_ms", "loop_ms")
+COLUMNS = (
+    "rule",
+    "verified",
+    "boards",
+    "quality",
+    "against",
+    "passes",
+    "rows",
+    "probe_rows",
+    "accepted",
+    "ms",
+    "pass_ms",
+    "mi_ms",
+    "rule_ms",
+    "loop_ms",
+)
 REFERENCE = "sequential"
 
 
@@ -54,7 +69,7 @@ def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[s
         gap = paired_difference(100 * each(record, "good"), 100 * each(reference, "good"))
         times = {"ms": "seconds_per_board"} | {f"{part}_ms": f"{part}_seconds" for part in ("pass", "mi", "rule", "loop")}
         row = {"rule": record["settings"]["rule"], "verified": "yes" if record["settings"]["sampling"]["verify"] else ""}
-        row |= {name: record[name] for name in ("boards", "quality", "passes", "rows", "accepted")}
+        row |= {name: record[name] for name in ("boards", "quality", "passes", "rows", "probe_rows", "accepted")}
         row |= {name: round(1e3 * record[source], 3) for name, source in times.items()}
         rows.append(row | {"against": f"{gap.value:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]"})
     return rows
@@ -91,24 +106,3 @@ def panels(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
         point = {"rule": record["settings"]["rule"]} | {name: record[name] for name in ("quality", "passes", "rows")}
         found.setdefault(way, []).append(point)
     return found
-
-
-def swept(records: Sequence[Record], what: str = "passes") -> Swept:
-    """All settings of a rule, or of several, on the same boards."""
-    return Swept(np.stack([each(r, "good") for r in records]), np.stack([each(r, what) for r in records]))
-
-
-def compare(ours: Sequence[Record], theirs: Sequence[Record], reference: Record, slack: float = 1.0, what: str = "passes") -> Interval:
-    """The passes (or rows) that we need over those that they need at the reference's quality less `slack` points."""
-    return cost_ratio(swept(ours, what), swept(theirs, what), each(reference, "good"), slack / 100)
-
-
-def areas(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The area under each rule's frontier, quality over the logarithm of passes between the same ends, best first."""
-    by_rule: dict[str, list[Record]] = {}
-    for record in records:
-        verified = " verified" if record["settings"]["sampling"]["verify"] else ""
-        by_rule.setdefault(report.family(record["settings"]["rule"]) + verified, []).append(record)
-    ends = min(r["passes"] for r in records), max(r["passes"] for r in records)
-    found = [{"rule": n, "area": area([r["quality"] for r in own], [r["passes"] for r in own], *ends)} for n, own in by_rule.items()]
-    return sorted(found, key=lambda row: -float(row["area"]))

@@ -109,22 +109,6 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
     ]
 
 
-def by_relation(
-    labels: Labels, relations: Mapping[str, Float[Tensor, "L L"]], mask: int, estimates: Mapping[str, Float[Tensor, "S T"]] | None = None
-) -> list[dict[str, Any]]:
-    """The mean mutual information of masked pairs in each relation, how well estimates explain it, and how much of their error is there."""
-    within, records = labels.known(mask), []
-    for name, graph in relations.items():
-        some = within & (triangle(graph[None])[0] > 0)
-        record: dict[str, Any] = {"relation": name, "pairs": int(some.sum()), "mean": float(labels.mi[some].double().mean())}
-        for estimate, values in (estimates or {}).items():
-            error = (values - labels.mi).double().square()
-            record[f"{estimate}: R2"] = fidelity.r2(values[some], labels.mi[some])
-            record[f"{estimate}: share of error"] = float(error[some].sum() / error[within].sum())
-        records.append(record)
-    return records
-
-
 def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Path) -> None:
     """Predicted against true, both in nats, with the diagonal."""
     plt = report.pyplot()
@@ -136,9 +120,7 @@ def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
     axis.set(xlabel="predicted mutual information (nats)", ylabel="probed (nats)")
     axis.legend(frameon=False)
     axis.grid(alpha=0.25)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    report.save(figure, file)
 
 
 def calibration_curves(model: Model, labels: Labels, heads: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

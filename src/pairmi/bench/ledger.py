@@ -2,11 +2,40 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
+
+from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.identity import identify
+from pairmi.model import Model
 from pairmi.provenance import provenance
+from pairmi.spec import rule
 from pairmi.types import PairmiError
+
+BEGINS = '{"settings": '  # what every line begins with
+
+
+def resolved(spec: str, model: Model) -> Any:
+    """The rule of a specification with every parameter that it holds, defaults included; a head or a graph by its fingerprint."""
+    return _spelled_out(rule(spec, model))
+
+
+def _spelled_out(part: Any) -> Any:
+    if isinstance(part, nn.Module):
+        return fingerprint(part.state_dict())
+    if isinstance(part, Tensor):
+        return fingerprint({"": part})
+    if is_dataclass(part):
+        return {"type": type(part).__name__} | {field.name: _spelled_out(getattr(part, field.name)) for field in fields(part)}
+    return part if isinstance(part, str | int | float | bool | None) else type(part).__name__
+
+
+def depends_on(model: Model, spec: str) -> dict[str, Any]:
+    """What every measurement of a rule depends on: a changed default, or another head where the rule reads one, finds no old numbers."""
+    return {"rule": spec, "resolved": resolved(spec, model), "weights": identify(model)}
 
 
 class Ledger:
@@ -19,7 +48,9 @@ class Ledger:
             try:
                 record = json.loads(line)
             except json.JSONDecodeError:
-                continue  # cut off by a kill while it was written: measured again
+                if line.startswith(BEGINS[: len(line)]):
+                    continue  # cut off by a kill while it was written: measured again
+                record = None
             if not isinstance(record, dict) or "settings" not in record:
                 raise PairmiError(f"records: line {number} of {file} is no measurement; choose another file or remove it")
             self.found[self._name(record["settings"])] = record

@@ -15,7 +15,6 @@ from pairmi.counting import Counting
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.store import Labels
-from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
 from pairmi.types import Tokens
 
 ROWS = ("group", "states", "rows", "full", "fewer", "paper", "fewer_than_paper", "certificate", "asymmetry", "inconsistency")
@@ -82,24 +81,4 @@ def throughput(model: Model, tokens: Tokens, probe: Probe, rounds: int = 5) -> d
         "share": median(own / plain for own, plain in rates),
         "states_per_second": median(own for own, _ in rates) * len(tokens) / meter.rows,
         "batch": probe.batch_rows,
-    }
-
-
-def equivariance(model: Model, tokens: Int[Tensor, "N 81"], probe: Probe, rng: torch.Generator) -> dict[str, Any]:
-    """How far the model's beliefs follow Sudoku's symmetries: probed MI of moved canvases against the moved MI of the canvases.
-
-    `r2` is the best that a head can reach on moved labels; augmentation with it teaches the head the symmetric part of the truth.
-    """
-    source, digits = random_symmetries(len(tokens), rng)
-    moved = transform(tokens, source, digits)
-    before, after = (probe.measure(model(canvas), model) for canvas in (tokens, moved))
-    expected, masked = transform_pairs(before.matrix, source), moved == model.vocab.size
-    within = masked[:, :, None] & masked[:, None, :] & ~torch.eye(tokens.shape[1], dtype=torch.bool)
-    error, true = (after.matrix - expected)[within], after.matrix[within]
-    entropies = (after.entropies - before.entropies.gather(1, source))[masked]
-    return {
-        "states": len(tokens),
-        "r2": 1 - float(error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-300)),
-        "mae": float(error.abs().mean()),
-        "entropy_mae": float(entropies.abs().mean()),
     }

@@ -47,6 +47,13 @@ def pyplot() -> Any:
     return plt
 
 
+def save(figure: Any, file: Path) -> None:
+    """Write a figure, and forget it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    pyplot().close(figure)
+
+
 STYLES = dict(
     zip(
         ("sequential", "top-k", "eb", "threshold", "factor", "klass", "maskgit", "mi-guided", "mi-bound", "independent-set"),
@@ -83,9 +90,7 @@ def draw_frontiers(panels: Mapping[str, Sequence[Mapping[str, Any]]], cost: str,
         axis.axis("off")
     handles = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, file)
 
 
 def draw_map(matrix: Any, names: Sequence[str], title: str, file: Path) -> None:
@@ -98,6 +103,4 @@ def draw_map(matrix: Any, names: Sequence[str], title: str, file: Path) -> None:
     axis.set_yticks(range(0, len(names), step), names[::step], fontsize=6)
     axis.set_title(title, fontsize=10)
     figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, file)

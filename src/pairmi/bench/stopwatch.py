@@ -3,11 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
 
+from pairmi.model import Wrapped
 from pairmi.selectors.one_at_a_time import OneAtATime
-from pairmi.types import Backbone, Meter, PairMatrix, PairwiseMI, Prediction, RowStreams, Selection, Selector, Tokens, Turn, Vocab
+from pairmi.types import Backbone, Prediction, Selector, Tokens
+
+Part = TypeVar("Part")
 
 
 @dataclass
@@ -38,63 +41,41 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class TimedBackbone:
-    """A backbone under the watch."""
+class Timed:
+    """An estimate ("mi") or a rule ("rule") under the watch."""
 
-    backbone: Backbone
+    inner: Any
     watch: Stopwatch
+    name: str
 
-    @property
-    def vocab(self) -> Vocab:
-        """The alphabet."""
-        return self.backbone.vocab
-
-    @property
-    def length(self) -> int | None:
-        """The only length it takes; None = any."""
-        return self.backbone.length
-
-    def __call__(self, tokens: Tokens) -> Prediction:
-        """One pass."""
-        with self.watch.during("pass"):
-            return self.backbone(tokens)
+    def __call__(self, *arguments: Any) -> Any:
+        """What it gives."""
+        with self.watch.during(self.name):
+            return self.inner(*arguments)
 
 
-@dataclass(frozen=True)
-class TimedMI:
-    """An estimate under the watch."""
-
-    mi: PairwiseMI
-    watch: Stopwatch
-
-    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
-        """The matrix of each row."""
-        with self.watch.during("mi"):
-            return self.mi(prediction, backbone, rng)
+def timed(part: Part, watch: Stopwatch, name: str) -> Part:
+    """The same under the watch."""
+    return cast(Part, Timed(part, watch, name))
 
 
-@dataclass(frozen=True)
-class TimedRule:
-    """A rule under the watch."""
+def timed_passes(backbone: Backbone, watch: Stopwatch) -> Backbone:
+    """A backbone whose passes are timed."""
 
-    rule: Selector
-    watch: Stopwatch
+    def call(tokens: Tokens) -> Prediction:
+        with watch.during("pass"):
+            return backbone(tokens)
 
-    def __call__(self, turn: Turn) -> Selection:
-        """Choose."""
-        with self.watch.during("rule"):
-            return self.rule(turn)
+    return Wrapped(backbone, call)
 
 
-def watched(rule: Selector, watch: Stopwatch) -> TimedRule:
+def watched(rule: Selector, watch: Stopwatch) -> Selector:
     """A rule, and the estimate that it holds, if it holds one, under the watch."""
-    return TimedRule(_with_timed_mi(rule, watch), watch)
+    return timed(_with_timed_mi(rule, watch), watch, "rule")
 
 
-def _with_timed_mi(rule: Selector, watch: Stopwatch) -> Selector:
-    own: Any = rule
+def _with_timed_mi(rule: Any, watch: Stopwatch) -> Selector:
     if isinstance(rule, OneAtATime):
-        own = OneAtATime(_with_timed_mi(rule.rule, watch))
-    elif is_dataclass(rule) and "mi" in vars(rule):
-        own = replace(own, mi=TimedMI(own.mi, watch))
-    return cast(Selector, own)
+        return OneAtATime(_with_timed_mi(rule.rule, watch))
+    holds = is_dataclass(rule) and "mi" in {part.name for part in fields(rule)}
+    return cast(Selector, replace(rule, mi=timed(rule.mi, watch, "mi")) if holds else rule)

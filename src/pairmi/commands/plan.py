@@ -4,12 +4,14 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
-from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from tqdm import tqdm
 
 from pairmi import api
 from pairmi.bench.head_cost import flops
@@ -18,72 +20,39 @@ from pairmi.counting import Counting
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
+from pairmi.tasks.protein.lengths import same_length
 from pairmi.training.labels import Effort
 from pairmi.types import PairmiError
 
+TOGETHER = 4  # states probed at once, between two ticks of the progress bar
 DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
 
-
-@dataclass(frozen=True)
-class Plan:
-    """The cost of labelling `states` states, and the sample that it is estimated from."""
-
-    backbone: str
-    states: int
-    workers: int
-    measured: int  # states probed for this
-    positions: float  # of a state, on average
-    unknown: float  # of them unknown
-    rows_per_state: float
-    rows_error: float  # of the mean above: one standard error
-    full_rows_per_state: float  # without pruning
-    flops_per_row: float
-    seconds_per_row: float  # of one core, here
-    megabytes: float  # of labels, before compression
-
-    @property
-    def rows(self) -> float:
-        """Sequences to evaluate."""
-        return self.states * self.rows_per_state
-
-    @property
-    def flops(self) -> float:
-        """Operations in matrix products and attention."""
-        return self.rows * self.flops_per_row
-
-    @property
-    def core_hours(self) -> float:
-        """On cores like the one that it was measured on."""
-        return self.rows * self.seconds_per_row / 3600
-
-    @property
-    def hours(self) -> float:
-        """If the workers share the work evenly, one core each."""
-        return self.core_hours / self.workers
+DESCRIBED = """{states} states for {backbone}, estimated from {measured} states of {positions:.3g} positions, \
+{unknown:.3g} unknown, on one core here
+rows        {rows:.3g} ({rows_per_state:.4g} a state {error}; without pruning {full_rows_per_state:.4g})
+FLOPs       {flops:.3g} ({flops_per_row:.3g} a row)
+core-hours  {core_hours:.3g} ({milliseconds:.3g} ms a row)
+hours       {hours:.3g} with {workers} workers of one core
+labels      {megabytes:.3g} MB before compression"""
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi plan`."""
-    if min(options.states, options.sample) < 1 or (options.workers is not None and options.workers < 1):
-        raise PairmiError("expected at least one state, one in the sample and one worker")
-    if options.tflops is not None and not options.tflops > 0:
-        raise PairmiError(f"--tflops {options.tflops}: must be above 0")
     model, probe = load(options.backbone, device="cpu"), Probe(options.form, options.floor, options.batch)
-    sample = sampled(model, options)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a core is what is counted in
     try:
+        sample = sampled(model, options)
         plan = measured(model, sample, probe, options.states, options.workers or os.cpu_count() or 1, Effort(options.positions))
     finally:
         torch.set_num_threads(threads)
-    faster = None if options.tflops is None else plan.flops / (options.tflops * 1e12) / plan.workers / 3600
+    faster = None if options.tflops is None else plan["flops"] / (options.tflops * 1e12) / plan["workers"] / 3600
     if options.json:
-        extra = {name: getattr(plan, name) for name in ("rows", "flops", "core_hours", "hours")}
-        print(json.dumps(asdict(plan) | extra | {"tflops": options.tflops, "hours_at_tflops": faster}))
-    else:
-        print(described(plan))
-        if faster is not None:
-            print(f"hours       {faster:.3g} if each worker sustains {options.tflops:g} TFLOP/s")
+        print(json.dumps(plan | {"tflops": options.tflops, "hours_at_tflops": faster}))
+        return
+    print(described(plan))
+    if faster is not None:
+        print(f"hours       {faster:.3g} if each worker sustains {options.tflops:g} TFLOP/s")
 
 
 def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]]:
@@ -108,12 +77,15 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
     return list(complete.masked_fill(hidden, model.vocab.size))
 
 
-def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int, effort: Effort | None = None) -> Plan:
-    """Probe the sample, canvases of one length together, as labelling does."""
+def measured(
+    model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int, effort: Effort | None = None
+) -> dict[str, Any]:
+    """Probe the sample, a few canvases of one length together, as labelling does."""
     rows: list[Tensor] = []
     spent, evaluated, operations = 0.0, 0, 0
-    for length in sorted({len(canvas) for canvas in sample}):
-        tokens = torch.stack([canvas for canvas in sample if len(canvas) == length])
+    groups = [[sample[place] for place in places] for places in same_length([len(canvas) for canvas in sample], TOGETHER)]
+    for group in tqdm(groups, desc="plan", unit="group", file=sys.stderr, leave=False):
+        tokens = torch.stack(group)
         model(tokens[:1])  # warm
         operations += flops(lambda: model(tokens[:1])) * len(tokens)  # noqa: B023
         meter = Counting(model, probe.batch_rows)
@@ -125,33 +97,28 @@ def measured(model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states
     each: Float[Tensor, " S"] = torch.cat(rows).double()
     lengths = torch.tensor([float(len(canvas)) for canvas in sample])
     unknown = torch.tensor([float((canvas == model.vocab.size).sum()) for canvas in sample])
-    return Plan(
-        backbone=model.name,
-        states=states,
-        workers=workers,
-        measured=len(sample),
-        positions=float(lengths.mean()),
-        unknown=float(unknown.mean()),
-        rows_per_state=float(each.mean()),
-        rows_error=float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf,
-        full_rows_per_state=float((1 + unknown * model.vocab.size).mean()),
-        flops_per_row=operations / len(sample),
-        seconds_per_row=spent / evaluated,
-        megabytes=states * float((4 * lengths * (lengths - 1) / 2 + 5 * lengths).mean()) / 1e6,
-    )
+    total, per_row = states * float(each.mean()), spent / evaluated
+    return {
+        "backbone": model.name,
+        "states": states,
+        "workers": workers,
+        "measured": len(sample),  # states probed for this
+        "positions": float(lengths.mean()),  # of a state
+        "unknown": float(unknown.mean()),  # of them unknown
+        "rows_per_state": float(each.mean()),
+        "rows_error": float(each.std() / math.sqrt(len(each))) if len(each) > 1 else None,  # of the mean above: one standard error
+        "full_rows_per_state": float((1 + unknown * model.vocab.size).mean()),  # without pruning
+        "flops_per_row": operations / len(sample),  # in matrix products and attention
+        "seconds_per_row": per_row,  # of one core, here
+        "megabytes": states * float((4 * lengths * (lengths - 1) / 2 + 5 * lengths).mean()) / 1e6,  # of labels, before compression
+        "rows": total,  # sequences to evaluate
+        "flops": total * operations / len(sample),
+        "core_hours": total * per_row / 3600,
+        "hours": total * per_row / 3600 / workers,  # if the workers share the work evenly, one core each
+    }
 
 
-def described(plan: Plan) -> str:
+def described(plan: dict[str, Any]) -> str:
     """For people."""
-    error = f"+- {100 * plan.rows_error / plan.rows_per_state:.0f} %" if math.isfinite(plan.rows_error) else "from one state"
-    return "\n".join(
-        (
-            f"{plan.states} states for {plan.backbone}, estimated from {plan.measured} states of {plan.positions:.3g} positions, "
-            f"{plan.unknown:.3g} unknown, on one core here",
-            f"rows        {plan.rows:.3g} ({plan.rows_per_state:.4g} a state {error}; without pruning {plan.full_rows_per_state:.4g})",
-            f"FLOPs       {plan.flops:.3g} ({plan.flops_per_row:.3g} a row)",
-            f"core-hours  {plan.core_hours:.3g} ({1e3 * plan.seconds_per_row:.3g} ms a row)",
-            f"hours       {plan.hours:.3g} with {plan.workers} workers of one core",
-            f"labels      {plan.megabytes:.3g} MB before compression",
-        )
-    )
+    error = "from one state" if plan["rows_error"] is None else f"+- {100 * plan['rows_error'] / plan['rows_per_state']:.0f} %"
+    return DESCRIBED.format(error=error, milliseconds=1e3 * plan["seconds_per_row"], **plan)

@@ -12,7 +12,12 @@ from pairmi.tasks.tables import WORLDS
 def run(options: argparse.Namespace) -> None:
     """`pairmi rules`."""
     rows = [
-        {"name": name, "parameters": parameters(name), "about": (rule.__doc__ or "").splitlines()[0], "reference": vars(rule)["reference"]}
+        {
+            "name": name,
+            "parameters": parameters(name) | {"commit": COMMITS[0]},
+            "about": (rule.__doc__ or "").splitlines()[0],
+            "reference": vars(rule)["reference"],
+        }
         for name, rule in CATALOGUE.items()
     ]
     if options.json:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from pairmi.tasks.protein.scores import embed, masked_perplexity, pseudo_perplexity
+from pairmi.tasks.protein.scores import embed, masked_perplexity
 from pairmi.types import Prediction, Tokens, Vocab
+from studies.protein_maker import pseudo_perplexity
 
 P = torch.tensor([0.5, 0.3, 0.2])
 

@@ -1,4 +1,4 @@
-"""What a backbone says of complete sequences: an embedding of each, and its pseudo-perplexity."""
+"""What a backbone says of complete sequences: an embedding of each, and its perplexity."""
 
 from collections.abc import Sequence
 
@@ -18,18 +18,6 @@ def embed(backbone: Backbone, texts: Sequence[str], batch: int = 64) -> Float[np
         means = backbone(tokens).hidden.double().mean(1).cpu().numpy()
         rows |= dict(zip(places, means, strict=True))
     return np.stack([rows[place] for place in range(len(texts))])
-
-
-def pseudo_perplexity(backbone: Backbone, text: str, batch: int = 64) -> float:
-    """exp of the mean over positions of -log p(x_i | all others): L rows (Salazar et al. 2020)."""
-    tokens = backbone.vocab.encode(text)
-    total = 0.0
-    for places in torch.arange(len(tokens)).split(batch):
-        rows = tokens.repeat(len(places), 1)
-        own = torch.arange(len(places))
-        rows[own, places] = backbone.vocab.size
-        total -= float(backbone(rows).log_probs[own, places, tokens[places]].double().sum())
-    return float(np.exp(total / len(tokens)))
 
 
 def masked_perplexity(backbone: Backbone, texts: Sequence[str], level: float, seed: int = 0, batch: int = 64) -> float:

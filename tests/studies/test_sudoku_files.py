@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pairmi.tasks.sudoku.formats import Record, read_puzzles, to_board, to_text
+from pairmi.tasks.sudoku.formats import to_text
 from pairmi.types import PairmiError
+from studies.sudoku_files import Record, read_puzzles, to_board
 
 PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"

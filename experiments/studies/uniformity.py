@@ -1,11 +1,19 @@
 """Whether generated boards look like draws from all complete grids: digits of cells and of pairs of cells, by chi-square."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pairmi.bench.stats import chi_square
+from pairmi.bench.boards import Boards
+from pairmi.bench.stats import library
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
+from pairmi.model import Model
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name, peers
 
 PAIRS = ((0, 1), (0, 9), (0, 10), (0, 12), (0, 39), (40, 44), (40, 49), (30, 50), (20, 60), (8, 72), (4, 76), (36, 44), (11, 70), (0, 80))
@@ -43,3 +51,18 @@ def tables(boards: Int[Tensor, "N 81"]) -> dict[str, tuple[list[float], list[flo
 def worst_fit(boards: Int[Tensor, "N 81"]) -> tuple[str, float]:
     """The cell or pair that fits worst, and its p-value, corrected for the number of tables. Valid boards only."""
     return chi_square(tables(boards))
+
+
+def chi_square(counts: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> tuple[str, float]:
+    """Of several tables of observed and expected counts the worst, and its p-value times their number (Bonferroni)."""
+    values = {name: float(library("scipy.stats").chisquare(*table).pvalue) for name, table in counts.items()}
+    worst = min(values, key=lambda name: values[name])
+    return worst, min(1.0, values[worst] * len(values))
+
+
+def variety(model: Model, boards: Boards, spec: str, sampling: Sampling, enough: int = 400) -> dict[str, Any]:
+    """How many of the valid boards differ, and, for enough of them (five expected in every class), the worst fit with its p-value."""
+    filled = decode(model, boards.canvases, rule(spec, model), sampling).tokens
+    good = filled[boards.good(filled)]
+    record: dict[str, Any] = {"boards": len(filled), "valid": len(good), "distinct": len(good.unique(dim=0))}
+    return record | (dict(zip(("worst", "p"), worst_fit(good), strict=True)) if len(good) >= enough else {})

@@ -1,4 +1,4 @@
-"""`make demo`: hard puzzles solved with the weights in the package, and what the exact 4x4 world says of the rules."""
+"""`make demo`, or `python experiments/demo.py`: hard puzzles solved with the weights in the package, and what the exact 4x4 world says of the rules."""
 
 import sys
 
@@ -10,8 +10,8 @@ from pairmi.bench import report, worlds
 from pairmi.bench.exact import evaluate
 from pairmi.loading import load
 from pairmi.spec import rule
-from pairmi.tasks.sudoku.formats import to_board
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
+from studies.sudoku_files import to_board
 
 RULES = ("sequential", "top-k:k=4", "threshold:threshold=0.99", "eb:budget=0.05", "mi-guided", "mi-guided:budget=0.3")
 SMALL = (
@@ -24,9 +24,9 @@ SMALL = (
 )
 
 
-def sudoku(count: int = 4) -> None:
+def sudoku(count: int = 4, name: str = "sudoku") -> None:
     """Solve puzzles by several rules; show boards, passes and the strongest dependences."""
-    model = load("sudoku")
+    model = load(name)
     puzzles = unique_puzzles(count, TEST + 77)
     records = []
     for spec in RULES:

@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.residues import RESIDUES
 from pairmi.types import PairmiError
+from studies.novelty import Nearest
 
 
 def sequences(count: int, seed: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Why boards from nothing go wrong: the pass after which nothing completes a board any more, and whether exact MI would have saved it."""
+"""Why generated boards go wrong: the pass after which nothing completes a board any more, and whether exact MI would have saved it."""
 
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -19,13 +19,13 @@ from pairmi.selectors.mi_bound import MIBound
 from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name
 from pairmi.tasks.sudoku.solver import solve
-from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams, Turn
+from pairmi.types import PairMatrix, PairmiError, Prediction, RowStreams, Turn
 
 Canvas = Int[Tensor, " 81"]
 
 
 @dataclass(frozen=True)
-class Death:
+class Failure:
     """The pass that left a board without a solution, and the fewest of its cells (1, 2, or 0 = three or more) that do so alone."""
 
     board: int
@@ -45,26 +45,26 @@ class _Known:
 
     matrix: PairMatrix
 
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix."""
         return self.matrix
 
 
-def deaths(model: Model, boards: Boards, spec: str, sampling: Sampling) -> dict[str, Any]:
+def failure_analysis(model: Model, boards: Boards, spec: str, sampling: Sampling) -> dict[str, Any]:
     """Decode by `mi-bound`, filled at once and not verified; of every board that comes out wrong the pass that decided it, and why."""
     selector, backbone = rule(spec, model), Counting(model)
     if not isinstance(selector, MIBound) or sampling.verify:
-        raise PairmiError(f"deaths: expected mi-bound, filled at once and not verified, got {spec!r}")
+        raise PairmiError(f"failure analysis: expected mi-bound, filled at once and not verified, got {spec!r}")
     ways = [[canvas] for canvas in boards.canvases]
     for step in iter_decode(model, boards.canvases, selector, sampling):
         for board, canvas in zip(step.rows.tolist(), step.tokens, strict=True):
             ways[board].append(canvas)
     wrong = torch.nonzero(~boards.good(torch.stack([way[-1] for way in ways])))[:, 0].tolist()
     found = [_explained(backbone, selector, board, *_last_hope(ways[board])) for board in wrong]
-    counts = {"boards": len(ways), "wrong": len(wrong), "one": sum(len(death.cells) == 1 for death in found)}
-    counts |= {name: sum(death.saved is told for death in found) for name, told in (("saved", True), ("not_saved", False))}
-    counts["three"] = sum(not death.cells for death in found)
-    return counts | {"each": [asdict(death) for death in found]}
+    counts = {"boards": len(ways), "wrong": len(wrong), "one": sum(len(failure.cells) == 1 for failure in found)}
+    counts |= {name: sum(failure.saved is told for failure in found) for name, told in (("saved", True), ("not_saved", False))}
+    counts["three"] = sum(not failure.cells for failure in found)
+    return counts | {"each": [asdict(failure) for failure in found]}
 
 
 def alive(canvas: Canvas) -> bool:
@@ -81,7 +81,7 @@ def _last_hope(way: list[Canvas]) -> tuple[Canvas, Canvas]:
     return way[low], way[high]
 
 
-def _explained(backbone: Counting, selector: MIBound, board: int, before: Canvas, after: Canvas) -> Death:
+def _explained(backbone: Counting, selector: MIBound, board: int, before: Canvas, after: Canvas) -> Failure:
     filled = torch.nonzero(before != after)[:, 0].tolist()
 
     def survives(cells: list[int]) -> bool:
@@ -90,7 +90,7 @@ def _explained(backbone: Counting, selector: MIBound, board: int, before: Canvas
         return alive(canvas)
 
     guilty = next((some for size in (1, 2) for some in combinations(filled, size) if not survives(list(some))), ())
-    death = Death(
+    failure = Failure(
         board=board,
         canvas=backbone.vocab.decode(before),
         filled=len(filled),
@@ -99,10 +99,10 @@ def _explained(backbone: Counting, selector: MIBound, board: int, before: Canvas
     )
     prediction, rng = backbone(before[None]), Streams(0, torch.zeros(1, dtype=torch.long))
     if len(guilty) == 1:
-        return replace(death, probability=float(prediction.log_probs[0, guilty[0], after[guilty[0]]].exp()))
+        return replace(failure, probability=float(prediction.log_probs[0, guilty[0], after[guilty[0]]].exp()))
     predicted, exact = (mi(prediction, backbone, rng).double() for mi in (selector.mi, Probe(floor=0.0)))
     informed = replace(selector, mi=_Known(exact))(Turn(prediction, backbone, rng, {})).chosen[0]
-    death = replace(death, saved=survives([cell for cell in filled if informed[cell]]))
+    failure = replace(failure, saved=survives([cell for cell in filled if informed[cell]]))
     if not guilty:
-        return death
-    return replace(death, predicted=float(predicted[0][guilty]), exact=float(exact[0][guilty]))
+        return failure
+    return replace(failure, predicted=float(predicted[0][guilty]), exact=float(exact[0][guilty]))

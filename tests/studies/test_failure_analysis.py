@@ -7,7 +7,6 @@ import torch
 
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.bench.boards import Boards, make_boards
-from pairmi.bench.deaths import alive, deaths
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
 from pairmi.loading import load
@@ -16,6 +15,7 @@ from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import complete_grids
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
 from rules import opinionated
+from studies.failure_analysis import alive, failure_analysis
 
 UNTRAINED: Model = opinionated(TransformerConfig(width=32, depth=1, heads=2))
 EMPTY = make_boards("empty", 5)
@@ -36,18 +36,18 @@ def cell(name: str) -> int:
 
 @pytest.mark.parametrize("spec", ["mi-bound:budget=2,mi=random", "mi-bound:budget=0,mi=random"])
 def test_every_wrong_board_had_a_solution_before_and_none_with_the_guilty_cells(spec: str) -> None:
-    found = deaths(UNTRAINED, EMPTY, spec, Sampling(seed=2))
+    found = failure_analysis(UNTRAINED, EMPTY, spec, Sampling(seed=2))
     filled = decode(UNTRAINED, EMPTY.canvases, rule(spec, UNTRAINED), Sampling(seed=2)).tokens
-    assert {death["board"] for death in found["each"]} == set((~EMPTY.good(filled)).nonzero()[:, 0].tolist())
+    assert {failure["board"] for failure in found["each"]} == set((~EMPTY.good(filled)).nonzero()[:, 0].tolist())
     assert found["wrong"] == found["one"] + found["saved"] + found["not_saved"] > 0
-    for death in found["each"]:
-        canvas = UNTRAINED.vocab.encode(death["canvas"])
+    for failure in found["each"]:
+        canvas = UNTRAINED.vocab.encode(failure["canvas"])
         assert alive(canvas)
-        if death["cells"]:
-            guilty = [cell(name) for name in death["cells"]]
-            canvas[guilty] = torch.tensor(death["digits"]) - 1
+        if failure["cells"]:
+            guilty = [cell(name) for name in failure["cells"]]
+            canvas[guilty] = torch.tensor(failure["digits"]) - 1
             assert not alive(canvas)
-            assert torch.equal(filled[death["board"], guilty], canvas[guilty])
+            assert torch.equal(filled[failure["board"], guilty], canvas[guilty])
 
 
 def rectangle() -> torch.Tensor:
@@ -65,14 +65,14 @@ def rectangle() -> torch.Tensor:
 
 def test_a_blind_head_is_found_out() -> None:
     boards = Boards("open", "test", rectangle().repeat(12, 1))
-    found = deaths(Model(load("sudoku-small").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
+    found = failure_analysis(Model(load("sudoku-small").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
     assert found["wrong"] == found["saved"] > 0
-    assert all(len(death["cells"]) == 2 and death["filled"] == 4 and death["predicted"] == 0 for death in found["each"])
-    assert all(death["exact"] > 0.3 for death in found["each"])  # almost log 2
+    assert all(len(failure["cells"]) == 2 and failure["filled"] == 4 and failure["predicted"] == 0 for failure in found["each"])
+    assert all(failure["exact"] > 0.3 for failure in found["each"])  # almost log 2
 
 
 def test_exact_information_has_no_excuse() -> None:
-    found = deaths(UNTRAINED, EMPTY, "mi-bound:budget=0.5,mi=probe,floor=0", Sampling(seed=2))
+    found = failure_analysis(UNTRAINED, EMPTY, "mi-bound:budget=0.5,mi=probe,floor=0", Sampling(seed=2))
     assert found["not_saved"] > 0
     assert found["saved"] == 0
 
@@ -82,5 +82,5 @@ WAYS = [("eb", Sampling()), ("mi-bound:commit=one", Sampling()), ("mi-bound", Sa
 
 @pytest.mark.parametrize(("spec", "sampling"), WAYS)
 def test_other_ways_to_decode_are_refused(spec: str, sampling: Sampling) -> None:
-    with pytest.raises(PairmiError, match=r"^deaths: expected mi-bound, filled at once and not verified, got"):
-        deaths(UNTRAINED, EMPTY, spec, sampling)
+    with pytest.raises(PairmiError, match=r"^failure analysis: expected mi-bound, filled at once and not verified, got"):
+        failure_analysis(UNTRAINED, EMPTY, spec, sampling)

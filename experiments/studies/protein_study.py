@@ -2,24 +2,26 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from pairmi.backbones.masked_lm import MaskedLM
-from pairmi.backbones.transformer import Transformer
-from pairmi.bench.generation import Made, Maker
-from pairmi.bench.protein import TABLE_2, Yardstick, chosen, quality, yardstick
-from pairmi.model import Model
+from pairmi.bench import protein, report
+from pairmi.bench.generation import Made
+from pairmi.bench.protein import TABLE_2, Yardstick, embedder, yardstick
 from pairmi.tasks.protein.clusters import difference
 from pairmi.tasks.protein.lengths import lengths_like
-from pairmi.tasks.protein.novelty import Nearest
 from pairmi.tasks.protein.scores import embed
 from pairmi.types import PairmiError
+from studies.novelty import Nearest
+from studies.protein_maker import Maker
 
 OWN = (1000, 1001, 1)  # seeds of one-by-one samples where there is no reference: validation, test, noise floor (the test's own baseline)
+
+
+QUALITY = (*protein.QUALITY, "identity", "perplexity", "recovery")
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,14 @@ class Study:
     yard: Yardstick  # of the test
 
 
-def embedder(model: Model) -> Model:
-    """The model as it reports its last layer, whatever its head reads: the yardstick must not depend on the head."""
-    backbone = model.backbone
-    return replace(model, backbone=backbone.reporting([backbone.depth])) if isinstance(backbone, Transformer | MaskedLM) else model
+def chosen(records: Sequence[dict[str, Any]], passes: float) -> list[str]:
+    """Of each rule the setting with the smallest divergence among those of at most so many passes; if none, its fastest."""
+    best = []
+    for family in dict.fromkeys(report.family(record["rule"]) for record in records):
+        mine = [record for record in records if report.family(record["rule"]) == family]
+        quick = [record for record in mine if record["passes"] <= passes]
+        best.append(min(quick, key=lambda r: r["jsd"]) if quick else min(mine, key=lambda r: r["passes"]))
+    return [record["rule"] for record in best]
 
 
 def study(maker: Maker, setup: Setup, settings: Sequence[str], table: Sequence[str] = TABLE_2, passes: float = 16.0, k: int = 15) -> Study:
@@ -86,6 +92,13 @@ def study(maker: Maker, setup: Setup, settings: Sequence[str], table: Sequence[s
     made = {spec: maker.generate(spec, setup.lengths, 1) for spec in rules}
     base = test.count(made["sequential"].texts)
     return Study(records, best, [{"half": "test"} | test.judge(spec, made[spec], base) for spec in final], made, test)
+
+
+def quality(maker: Maker, texts: Sequence[str], yard: Yardstick, nearest: Nearest | None, scored: int) -> dict[str, Any]:
+    """What else can be said of sequences; pseudo-perplexity and the identity with training sequences of the first `scored` only."""
+    some = texts[:scored]
+    record = protein.quality(texts, yard.texts) | {"perplexity": maker.perplexity(some)}
+    return record if nearest is None else record | {"identity": float(np.median([nearest.identity(text) for text in some]))}
 
 
 def qualities(maker: Maker, found: Study, setup: Setup, nearest: Nearest | None, scored: int) -> list[dict[str, Any]]:
