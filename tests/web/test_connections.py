@@ -1,3 +1,4 @@
+import contextlib
 import socket
 import time
 
@@ -45,10 +46,13 @@ def test_half_a_header_is_not_waited_for(address, sent):
 
 
 def test_a_header_letter_by_letter_is_not_waited_for(address):
-    with socket.create_connection(address) as client, pytest.raises(ConnectionError):
+    def write(client):
         for letter in b"GET / HTTP/1.1\r\n" + b"X-Slow: " + b"y" * 1000:
             client.sendall(bytes([letter]))
             time.sleep(0.05)
+
+    with socket.create_connection(address) as client, pytest.raises(ConnectionError):
+        write(client)
 
 
 def test_the_second_request_of_a_connection_is_not_waited_for_either(address):
@@ -65,13 +69,12 @@ def test_an_answer_that_nobody_reads_is_dropped(address):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(2)
-        received = 0
         client.settimeout(10)
-        with pytest.raises(ConnectionError):
+        received = b""
+        with contextlib.suppress(ConnectionError):
             while chunk := client.recv(65536):
-                received += len(chunk)
-            raise ConnectionError
-        assert received < 50_000_000
+                received += chunk
+        assert len(received) < 50_000_000
 
 
 def test_quick_clients_are_served_between_slow_ones(address):

@@ -86,12 +86,12 @@ function draw(cell, i, view, model, names, side) {
   shade(cell, i, view, shared);
   const classes = { open, picked: view.cell === i, pinned: view.pinned && view.cell === i, fresh: view.fresh.has(i), earlier: view.earlier.has(i), blocker: view.blocker === i, wrong: view.wrong.has(i) };
   for (const [key, on] of Object.entries(classes)) cell.classList.toggle(key, Boolean(on));
-  const content = open && ranked ? h("span", { className: "candidates" }, ...candidates(ranked, model, side)) : h("span", { className: "symbol" }, open ? "" : short(symbol));
-  const number = shared >= 0.005 ? h("span", { className: "nats" }, nats(shared)) : null;
-  cell.replaceChildren(...[content, number].filter(Boolean));
+  const content = open && ranked ? h("span", { className: "candidates", "aria-hidden": true }, ...candidates(ranked, model, side)) : h("span", { className: "symbol", "aria-hidden": true }, open ? "" : short(symbol));
+  const number = shared >= 0.005 ? h("span", { className: "nats", "aria-hidden": true }, nats(shared)) : null;
   cell.dataset.best = open && ranked ? ranked[0][0] : "";
   if (!open && symbol.length > 1) cell.title = symbol;
   const told = open ? (ranked ? `open, likeliest ${ranked[0][0]} with ${percent(ranked[0][1])}` : "open") : symbol;
   const marked = classes.wrong ? ", in conflict" : classes.fresh ? ", filled in this pass" : "";
-  cell.setAttribute("aria-label", `${names(i)}: ${told}${marked}${number ? `, shares ${shared.toFixed(2)} nats with ${names(view.cell)}` : ""}`);
+  const spoken = `${names(i)}: ${told}${marked}${number ? `, shares ${shared.toFixed(2)} nats with ${names(view.cell)}` : ""}`;
+  cell.replaceChildren(...[h("span", { className: "hidden spoken" }, spoken), content, number].filter(Boolean));
 }
