@@ -67,7 +67,7 @@ export function explain(run, position, names, actions) {
   const filled = Object.entries(step.filled).map(([i, symbol]) => `${names(Number(i))}=${symbol}`);
   const waiting = Object.entries(step.waiting);
   const keep = h("button", { type: "button", onclick: actions.keep, title: "Make what is shown the canvas" }, "Keep");
-  const reason = ([i, { why }]) => h("li", {}, h("button", { type: "button", title: why, onclick: () => actions.pick(Number(i)) }, h("b", {}, names(Number(i))), h("span", {}, why)));
+  const reason = ([i, { why }]) => h("li", {}, h("button", { type: "button", title: why, onclick: () => actions.pick(Number(i)) }, h("b", {}, names(Number(i))), " ", h("span", {}, why)));
   return refill(
     place,
     summary,
