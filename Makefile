@@ -12,9 +12,11 @@ demo: $(VENV)/demo.stamp
 test: lint chromium
 	$(RUN) pytest
 
-chromium:  # for the tests of the explorer; without it they are skipped
+chromium:  # and axe-core, for the tests of the explorer; without them they are skipped
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 		|| echo "no Chromium and no way to install it: the browser tests will be skipped"
+	@[ -d $(VENV)/axe/node_modules/axe-core ] || npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4 2>/dev/null \
+		|| echo "no npm or no registry: the accessibility tests will be skipped"
 
 lint: $(VENV)/dev.stamp
 	$(RUN) ruff check .

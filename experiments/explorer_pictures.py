@@ -13,27 +13,29 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 CODE = "import sys; from pairmi.cli import main; sys.exit(main(sys.argv[1:]))"
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 HARD = "97.2.....2.3.8.69...54...7.7.........3....1....9.75..41.75.8..33.2..1......7....."
 PICTURES = {  # name: theme, screen, state, what to wait for
-    "board": ("light", DESKTOP, "mi=probe&cell=31", "map"),
-    "steps": ("dark", DESKTOP, "mi=probe&rule=mi-bound&pass=4&cell=61", "steps"),
-    "race": ("light", DESKTOP, "view=race&race=sequential+top-k:k=4+eb+mi-bound", "race"),
+    "board": ("light", DESKTOP, "mi=probe&cell=61", "map"),
+    "rest": ("light", DESKTOP, "", "pairs"),
+    "steps": ("dark", DESKTOP, "rule=mi-bound&pass=3&cell=64", "steps"),
+    "race": ("light", DESKTOP, "view=race&race=sequential+top-k:k=8+eb:budget%3D0.1+mi-guided:budget%3D0.1", "race"),
     "sequence": ("dark", DESKTOP, "view=sequence&model=antiberty&cell=102", "map"),
-    "phone": ("light", PHONE, "mi=probe&cell=31", "map"),
+    "phone": ("light", PHONE, "cell=61", "map"),
+    "phone_race": ("dark", PHONE, "view=race", "race"),
 }
 
 
 def ready(page: Page, what: str) -> None:
     if what == "race":
         page.locator("#start-race").click()
-        expect(page.locator(".lanes .good, .lanes .bad")).to_have_count(3, timeout=120_000)
-        page.get_by_role("button", name="Play or pause").click()
-        page.locator("#race input[type=range]").fill("12")
+        expect(page.locator("#message")).to_contain_text("Passes:", timeout=120_000)
+        page.get_by_role("button", name="To the end").click()
+        page.locator("#race input[type=range]").fill("9")
         return
     if what == "steps":
-        expect(page.locator("#player output")).to_have_text(re.compile("pass 4 of"), timeout=120_000)
-    expect(page.locator(".cell .nats").first).to_be_visible(timeout=120_000)
+        expect(page.locator("#player output")).to_have_text(re.compile("pass 3 of"), timeout=120_000)
+    expect(page.locator("#inspect .pairs li" if what == "pairs" else ".cell .nats").first).to_be_visible(timeout=240_000)
 
 
 def main() -> None:
@@ -50,7 +52,7 @@ def main() -> None:
             for name in options.only:
                 theme, screen, state, what = PICTURES[name]
                 page = browser.new_page(viewport=screen, color_scheme=theme)
-                page.goto(f"{address}#{state}" + ("" if "antiberty" in state else f"&canvas={HARD}"))
+                page.goto(f"{address}?tour=off#{state}" + ("" if "antiberty" in state else f"&canvas={HARD}"))
                 ready(page, what)
                 page.wait_for_timeout(500)
                 page.screenshot(path=options.out / f"explorer_{name}.png", full_page=screen is PHONE)

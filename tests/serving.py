@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from heads import low_rank, save_head
+from pairmi.backbones.tabular import Tabular
 from pairmi.loading import load, with_head
 from pairmi.model import Model
 from pairmi.types import Prediction, Tokens
+from pairmi.web.connections import configuration
 from pairmi.web.guard import Guard
 from pairmi.web.server import create
 
@@ -32,19 +35,32 @@ class Slow:
         return self.world(tokens)
 
 
+def words() -> Model:
+    """Four sentences over symbols of several letters."""
+    symbols = ("the", "cat", "constitutionally", "sleeps", "barks", "dog")
+    support = torch.tensor([[0, 1, 3], [0, 5, 4], [0, 5, 3], [2, 1, 3]])
+    return Model(Tabular(support, torch.ones(4), symbols), "words")
+
+
 def models(folder: Path, slow: Slow | None = None) -> dict[str, Model]:
     """The Sudoku model with a head of random weights, two exact worlds, and a slow one."""
     sudoku = load("sudoku-small")
     head = low_rank(width=128, symbols=9, length=81)
     guided = with_head(sudoku, save_head(folder / "head.safetensors", head, sudoku, (sudoku.backbone.config.depth,)))
-    return {"sudoku": guided, "sudoku4": load("sudoku4"), "markov": load("markov"), "slow": Model(slow or Slow(0.02), "slow")}
+    return {
+        "sudoku": guided,
+        "sudoku4": load("sudoku4"),
+        "markov": load("markov"),
+        "slow": Model(slow or Slow(0.02), "slow"),
+        "words": words(),
+    }
 
 
 @contextmanager
 def serving(app: Guard) -> Iterator[str]:
     """The address of a running server, which ends with the block."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    server = uvicorn.Server(configuration(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     until(lambda: server.started)

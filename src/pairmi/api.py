@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import numpy as np
 import torch
@@ -49,6 +49,15 @@ class MI:
         top = upper.topk(min(count, int((upper > 0).sum())))
         length = len(self.matrix)
         return [(place // length, place % length, value) for place, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+
+
+@runtime_checkable
+class Cautious(Protocol):
+    """An estimate that knows what it was trained on."""
+
+    def outside(self, canvases: Prediction | Tokens) -> str | None:
+        """What about canvases is unlike all that it has seen; None = nothing."""
+        ...
 
 
 def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
@@ -186,8 +195,9 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
     matrices = model.head(prediction, meter, Streams(0, torch.arange(len(tokens), device=tokens.device))).cpu()
     entropies = torch.where(prediction.masked, entropy_of(prediction), 0).cpu()
     meter.complain()
-    none = torch.full_like(matrices, torch.inf)
-    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1) for n in range(len(tokens))]
+    none, head = torch.full_like(matrices, torch.inf), model.head
+    notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
+    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, notes[n]) for n in range(len(tokens))]
 
 
 def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:

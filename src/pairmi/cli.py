@@ -212,8 +212,10 @@ def _explore(command: Adding) -> None:
         "--backbone", nargs="+", metavar="NAME", help="the models that the page offers, as for mi; default: all embedded ones"
     )
     parser.add_argument("--head", help="a head for the first backbone; an embedded model has its own")
+    parser.add_argument("--canvas", help="what the page opens with, for the first backbone: text, or the first canvas of a file")
     parser.add_argument("--port", type=int, default=8765, help="0 = any free one")
     parser.add_argument("--host", default="127.0.0.1", help="where to listen; anything but this machine itself lets others in")
+    parser.add_argument("--allow-host", nargs="+", default=[], metavar="NAME", help="further names by which browsers reach this machine")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 

@@ -2,73 +2,32 @@
 
 import json
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
+from browsing import CHROMIUM, HALF, OPEN, canvas_of, cell
 from pairmi import api
 from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
 from serving import PUZZLE, Slow, explorer
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--no-first-run", "--disable-quic"]  # fmt: skip
-HALF = "1" + "." * 15
-OPEN = PUZZLE.index(".")
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
-expect.set_options(timeout=20_000)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    with explorer(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(params=[(1280, 800)], ids=["1280x800"])
-def page(browser, request):
-    """A fresh page; nothing may be loaded from elsewhere, and no script may fail."""
-    width, height = request.param
-    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page, wrong, asked = context.new_page(), [], []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    yield page
-    context.close()
-    assert wrong == []
-    assert all(re.match(r"(http://127\.0\.0\.1:|blob:http://127\.0\.0\.1:)", url) for url in asked)
-
-
-def canvas_of(page):
-    return page.locator("#canvas").input_value()
-
-
-def cell(page, i):
-    return page.locator(f"#board .cell[data-i='{i}']")
 
 
 def test_board_candidates_mi_pairs_and_filling(page, address):
-    page.goto(f"{address}/")
+    page.goto(f"{address}/?tour=off")
     expect(page.locator("#board .candidates")).to_have_count(canvas_of(page).count("."))
     expect(cell(page, OPEN).locator(".candidates span")).to_have_count(9)
     cell(page, OPEN).hover()
-    expect(page.locator("#inspect h2")).to_contain_text("r1c3: entropy")
+    expect(page.locator("#inspect h2")).to_contain_text("r1c3: uncertainty")
     expect(page.locator("#inspect .pairs li").first).to_be_visible()
     assert page.locator("#board .nats").count() > 10
-    assert re.search(r"[1-9]\.\d\d nats|0\.\d\d nats", page.locator("#legend").inner_text())
+    entropy, shared = page.locator("[data-shade]").all()
+    expect(entropy).to_contain_text("0 – 2.20 nats")
+    expect(shared).to_contain_text(re.compile(r"Shared with r1c3.*0 – \d\.\d+ nats", re.DOTALL))
+    expect(shared).to_have_attribute("aria-pressed", "true")
     cell(page, OPEN).click()
     page.locator("#inspect .chips button").first.click()
     expect(page.locator("#canvas")).not_to_have_value(PUZZLE)
@@ -82,10 +41,10 @@ def test_board_candidates_mi_pairs_and_filling(page, address):
 
 
 def test_board_by_keyboard(page, address):
-    page.goto(f"{address}/#model=sudoku4&canvas={HALF}")
+    page.goto(f"{address}/?tour=off#model=sudoku4&canvas={HALF}")
     cell(page, 0).focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#inspect h2")).to_have_text("r1c2: entropy 1.10 nats")
+    expect(page.locator("#inspect h2")).to_have_text("r1c2: uncertainty 1.10 nats")
     page.keyboard.press("3")
     expect(page.locator("#canvas")).to_have_value("13" + "." * 14)
     page.keyboard.press("Backspace")
@@ -97,16 +56,16 @@ def test_board_by_keyboard(page, address):
 
 
 def test_exact_values_are_those_of_the_library(page, address):
-    page.goto(f"{address}/#model=sudoku4&canvas={HALF}&cell=1")
+    page.goto(f"{address}/?tour=off#model=sudoku4&canvas={HALF}&cell=1")
     truth = api.mutual_information(load("sudoku4"), HALF).matrix[1].tolist()
     expect(page.locator("#board .nats").first).to_be_visible()
-    shown = {int(one.get_attribute("data-i")): one.get_attribute("aria-label") for one in page.locator("#board .cell").all()}
+    shown = {int(one.get_attribute("data-i")): one.locator(".spoken").text_content() for one in page.locator("#board .cell").all()}
     for i, value in enumerate(truth):
-        assert (f", {value:.2f} nats" in shown[i]) == (value >= 0.005), (i, value, shown[i])
+        assert (f"shares {value:.2f} nats with r1c2" in shown[i]) == (value >= 0.005), (i, value, shown[i])
 
 
 def test_typing_pasting_and_drawing_puzzles(page, address):
-    page.goto(f"{address}/")
+    page.goto(f"{address}/?tour=off")
     board = "\n".join(" ".join(PUZZLE[9 * r : 9 * r + 9].replace(".", "0")) for r in range(9))
     page.locator("#canvas").fill(board)
     page.get_by_role("button", name="Set").click()
@@ -120,7 +79,7 @@ def test_typing_pasting_and_drawing_puzzles(page, address):
 
 
 def test_stepping_through_a_decoding(page, address):
-    page.goto(f"{address}/#model=sudoku4&canvas={HALF}&rule=mi-bound:budget=0")
+    page.goto(f"{address}/?tour=off#model=sudoku4&canvas={HALF}&rule=mi-bound:budget=0&greedy=true")
     expect(page.locator("#board .candidates")).to_have_count(15)
     page.get_by_role("button", name="Decode").click()
     expect(page.locator("#passes .good, #passes .bad")).to_be_visible()
@@ -151,38 +110,40 @@ def test_stepping_through_a_decoding(page, address):
 
 
 def test_every_rule_of_the_catalogue_is_offered_with_its_parameters(page, address):
-    page.goto(f"{address}/")
+    page.goto(f"{address}/?tour=off")
     chooser = page.locator("#rule select").first
     expect(chooser.locator("option")).to_have_text(list(CATALOGUE))
     chooser.select_option("mi-bound")
     labels = [text.split()[0] for text in page.locator("#rule label").all_inner_texts()]
-    assert labels == ["mi", "budget", "penalty", "order", "belief"]
+    assert labels == ["mi", "budget", "penalty", "order", "entropy_weight"]
     page.locator("#rule label", has_text="budget").locator("input").fill("0.25")
     page.keyboard.press("Tab")
     expect(page).to_have_url(re.compile(r"rule=mi-bound%3Abudget%3D0\.25"))
 
 
 def test_a_race_says_who_broke_and_who_did_not(page, address):
-    page.goto(f"{address}/#view=race&model=sudoku4&canvas={'.' * 16}&race=sequential+top-k:k=16&greedy=false")
+    page.goto(f"{address}/?tour=off#view=race&model=sudoku4&canvas={'.' * 16}&race=sequential+top-k:k=16&greedy=false")
     expect(page.locator(".lanes article")).to_have_count(2)
-    page.get_by_role("button", name="Race", exact=True).last.click()
+    page.get_by_role("button", name="Start the race").click()
     expect(page.locator(".lanes article").nth(1)).to_contain_text("broke in pass 1: no sequence of this world fits")
     expect(page.locator(".lanes article").nth(0)).to_contain_text("valid", timeout=40_000)
     expect(page.locator(".lanes article").nth(0)).to_contain_text("16 passes")
-    expect(page.locator(".lanes article").nth(1)).to_contain_text("1 pass ")
+    expect(page.locator(".lanes .tally b")).to_have_text(["16 passes", "1 pass"])
+    expect(page.locator("#message")).to_have_text("Passes: sequential valid in 16, top-k broke in 1.")
     assert re.search(r"\d\.\d\d s", page.locator(".lanes article").nth(0).inner_text())
     page.get_by_label("Number of rules").select_option("4")
     expect(page.locator(".lanes article")).to_have_count(4)
 
 
 def test_sequences_have_a_strip_arcs_and_a_map(page, address):
-    page.goto(f"{address}/#view=sequence&model=markov&canvas=1.....")
+    page.goto(f"{address}/?tour=off#view=sequence&model=markov&canvas=1.....")
     expect(page.locator("#strip .cell")).to_have_count(6)
     expect(page.locator("#strip .candidates").first.locator("span")).to_have_count(3)
     expect(page.locator("#arcs path").first).to_be_attached()
     truth = api.mutual_information(load("markov"), "1.....").matrix
-    box = page.locator("#map").bounding_box()
-    page.mouse.move(box["x"] + 1.5 * box["width"] / 5, box["y"] + 0.5 * box["height"] / 5)
+    expect(page.locator("#map")).to_have_attribute("data-plot", re.compile(r"\d+ \d+ \d+"))
+    box, (x, y, size) = page.locator("#map").bounding_box(), map(int, page.locator("#map").get_attribute("data-plot").split())
+    page.mouse.move(box["x"] + x + 1.5 * size / 5, box["y"] + y + 0.5 * size / 5)
     expect(page.locator("#readout")).to_have_text(f"2 – 3: {truth[1, 2]:.3f} nats")
     page.locator("#strip .cell").nth(4).focus()
     page.keyboard.press("2")
@@ -192,9 +153,9 @@ def test_sequences_have_a_strip_arcs_and_a_map(page, address):
 
 
 def test_the_address_is_the_state(page, address, browser):
-    page.goto(f"{address}/#model=sudoku4&canvas={HALF}&rule=eb:budget=0&pass=2&cell=5")
+    page.goto(f"{address}/?tour=off#model=sudoku4&canvas={HALF}&rule=eb:budget=0&pass=2&cell=5")
     expect(page.locator("#player output")).to_have_text(re.compile("pass 2 of"))
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Share", exact=True).click()
     link = page.evaluate("() => navigator.clipboard.readText()")
     other = browser.new_page()
     other.goto(link)
@@ -206,7 +167,7 @@ def test_the_address_is_the_state(page, address, browser):
 
 @pytest.mark.parametrize("view", ["board", "sequence"])
 def test_exports(page, address, view, tmp_path):
-    page.goto(f"{address}/#view={view}&model=sudoku4&canvas={HALF}&cell=1")
+    page.goto(f"{address}/?tour=off#view={view}&model=sudoku4&canvas={HALF}&cell=1")
     expect(page.locator("#inspect .pairs li").first).to_be_visible()
     files = {}
     for kind in ("png", "svg", "json"):
@@ -226,7 +187,7 @@ def test_exports(page, address, view, tmp_path):
 def test_exact_mi_shows_progress_and_can_be_cancelled(page, tmp_path):
     slow = Slow(1.0)  # so slow that even a busy machine cancels in time
     with explorer(tmp_path, slow) as address:
-        page.goto(f"{address}/#model=slow&view=sequence&canvas={'.' * 16}")
+        page.goto(f"{address}/?tour=off#model=slow&view=sequence&canvas={'.' * 16}")
         expect(page.locator("#progress span")).to_contain_text(re.compile(r"\d+ of 65 sequences"))
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator("#progress")).to_be_hidden()
@@ -237,11 +198,14 @@ def test_exact_mi_shows_progress_and_can_be_cancelled(page, tmp_path):
 
 
 def test_errors_are_one_clear_line_in_the_page(page, address):
-    page.goto(f"{address}/")
+    page.goto(f"{address}/?tour=off")
     expect(page.locator("#board .candidates").first).to_be_visible()
     page.locator("#canvas").fill("55" + "." * 79)
     page.get_by_role("button", name="Set").click()
-    expect(page.locator("#message.error")).to_have_text("canvas: contradiction: 5 stands twice in row 1, at r1c1 and r1c2")
+    expect(page.locator("#message.error")).to_have_text("Nothing completes this canvas: 5 stands twice in row 1, at r1c1 and r1c2.")
+    expect(page.locator("#board .wrong")).to_have_count(2)
+    expect(page.locator("#board .cell .symbol").first).to_have_text("5")
+    expect(page.locator("#inspect")).to_contain_text("Change or empty one of the marked positions")
     page.locator("#canvas").fill("12")
     page.get_by_role("button", name="Set").click()
     expect(page.locator("#message.error")).to_have_text("expected 81 positions, got 2")
@@ -254,11 +218,15 @@ def test_errors_are_one_clear_line_in_the_page(page, address):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_the_screen_in_both_themes(page, address, view, scheme, request):
     page.emulate_media(color_scheme=scheme)
-    page.goto(f"{address}/#view={view}&model=sudoku4&canvas={HALF}")
+    page.goto(f"{address}/?tour=off#view={view}&model=sudoku4&canvas={HALF}")
     expect(page.locator("body")).to_have_attribute("data-view", view)
     expect(page.locator("html")).to_have_attribute("data-theme", scheme)
     width, height = page.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
     assert width == page.viewport_size["width"]
     assert page.viewport_size["width"] < 500 or height == page.viewport_size["height"]
+    if page.viewport_size["width"] < 500:
+        assert page.locator("header").bounding_box()["height"] < 60
+        assert view != "race" or height <= 900
+        page.locator("#more").click()
     page.locator("#theme").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark" if scheme == "light" else "light")

@@ -45,6 +45,22 @@ def test_another_host_comes_with_a_warning():
     assert "warning: anybody who can reach 0.0.0.0 can use this machine's CPU" in errors
 
 
+@pytest.mark.parametrize(
+    ("arguments", "state"),
+    [
+        (["sudoku4", "--canvas", "1" + "." * 15], f"model=sudoku4&canvas=1{'.' * 15}"),
+        (["markov", "--canvas", "1....."], "model=markov&canvas=1.....&view=sequence"),
+    ],
+)
+def test_a_canvas_is_in_the_address_that_it_prints(arguments, state):
+    process, address = started("--backbone", *arguments)
+    try:
+        assert address.split("#")[1] == state
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
 def test_a_port_that_is_taken_is_one_clear_line(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -54,7 +70,15 @@ def test_a_port_that_is_taken_is_one_clear_line(capsys):
     assert re.fullmatch(rf"pairmi explore: cannot listen on 127.0.0.1, port {port} \(.*\); choose another --port or --host\n", error)
 
 
-@pytest.mark.parametrize("arguments", [["--port", "70000"], ["--host", "no.such.host.invalid"], ["--backbone", "mars", "--port", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "70000"],
+        ["--host", "no.such.host.invalid"],
+        ["--backbone", "mars", "--port", "0"],
+        ["--backbone", "markov", "--canvas", "x.....", "--port", "0"],
+    ],
+)
 def test_bad_input_is_one_line_and_exit_2(capsys, arguments):
     assert main(["explore", *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -68,4 +92,4 @@ def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
 
 def test_the_page_stays_small():
     pages = Path(explore.__file__).parents[1] / "web" / "static"
-    assert sum(len(file.read_text().splitlines()) for file in pages.iterdir()) <= 1200
+    assert sum(len(file.read_text().splitlines()) for file in pages.iterdir()) <= 1650

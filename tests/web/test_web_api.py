@@ -37,8 +37,16 @@ def test_describe_offers_every_rule_with_every_parameter(loaded):
     bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
     order = next(one for one in bound["parameters"] if one["name"] == "order")
     assert order["choices"] == ["lowest-entropy", "information", "certain-information", "highest-entropy"]
+    wide = next(model for model in found["models"] if model["name"] == "words")
+    assert (wide["spaced"], wide["size"]) == (True, 6)
     sides = {model["name"]: (model["side"], model["head"], model["puzzles"]) for model in found["models"]}
-    assert sides == {"sudoku": (9, True, True), "sudoku4": (4, False, False), "markov": (None, False, False), "slow": (None, False, False)}
+    assert sides == {
+        "sudoku": (9, True, True),
+        "sudoku4": (4, False, False),
+        "markov": (None, False, False),
+        "slow": (None, False, False),
+        "words": (None, False, False),
+    }
 
 
 def test_estimates_are_those_that_the_model_can_give(loaded):
@@ -52,7 +60,7 @@ def test_look_gives_marginals_and_the_heads_matrix_from_one_pass(loaded):
     model, tokens = loaded["sudoku"], loaded["sudoku"].vocab.encode(PUZZLE)
     expected = public.estimated(model, tokens[None])[0]
     assert watch.rows == 1
-    assert [row is None for row in found["probs"]] == [letter != "." for letter in PUZZLE]
+    assert [row is None for row in found["candidates"]] == [letter != "." for letter in PUZZLE]
     torch.testing.assert_close(torch.tensor(found["mi"]["matrix"]), expected.matrix.float(), atol=6e-5, rtol=0)
     torch.testing.assert_close(torch.tensor(found["entropies"]).double(), expected.entropies, atol=6e-5, rtol=0)
     assert found["mi"]["bound"] is None
@@ -62,7 +70,46 @@ def test_look_gives_marginals_and_the_heads_matrix_from_one_pass(loaded):
 def test_look_without_a_head_has_no_matrix():
     found = api.look(FOUR, HALF, Watch())
     assert found["mi"] is None
-    assert found["probs"][1] == [0, 0.3333, 0.3333, 0.3333]
+    assert found["conflict"] is None
+    assert sorted(found["candidates"][1]) == [["1", 0], ["2", 0.3333], ["3", 0.3333], ["4", 0.3333]]
+    assert [p for _, p in found["candidates"][1]] == [0.3333, 0.3333, 0.3333, 0]
+
+
+def test_look_marks_what_contradicts_itself(loaded):
+    twice = api.look(loaded["sudoku"], "55" + "." * 79, Watch())
+    assert twice == {"conflict": {"message": "5 stands twice in row 1, at r1c1 and r1c2", "positions": [0, 1]}}
+    several = api.look(FOUR, "1234" + "12" + "." * 10, Watch())
+    assert several == {"conflict": {"message": "no sequence of this world fits the given positions", "positions": [0, 4]}}
+
+
+def test_symbols_of_several_letters_are_set_apart_by_spaces(loaded):
+    found = api.look(loaded["words"], "the . .", Watch())
+    assert found["candidates"] == [None, [["dog", 0.6667], ["cat", 0.3333], *found["candidates"][1][2:]], found["candidates"][2]]
+    assert api.decode(loaded["words"], "constitutionally . .", "sequential", Sampling(), Watch())["text"] == "constitutionally cat sleeps"
+    with pytest.raises(PairmiError, match="canvas: 'a' at 2 is not in the alphabet of words"):
+        api.look(loaded["words"], "the a .", Watch())
+
+
+def test_what_an_estimate_says_of_itself_reaches_the_page(loaded, monkeypatch):
+    estimated = public.estimated
+    noted = "outside of what the head was trained for"
+
+    def with_note(*arguments):
+        found = estimated(*arguments)
+        vars(found[0])["note"] = noted
+        return found
+
+    assert api.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] is None
+    monkeypatch.setattr(public, "estimated", with_note)
+    assert api.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] == noted
+
+
+def test_positions_of_sequences_are_counted_from_one(loaded):
+    told, watch = events()
+    api.decode(loaded["markov"], "......", "independent-set:threshold=0", Sampling(), watch)
+    waiting = told[-1]["pass"]["waiting"] or told[-2]["pass"]["waiting"]
+    assert all(f"depends on {one['on'] + 1} by" in one["why"] for one in waiting.values())
+    assert waiting
 
 
 def test_probe_equals_the_public_function_and_tells_how_far_it_is():

@@ -7,11 +7,15 @@ import sys
 import threading
 import webbrowser
 from importlib.util import find_spec
+from urllib.parse import urlencode
 
 import torch
 
+from pairmi.commands.canvases import canvas_lines
 from pairmi.loading import EMBEDDED, load
+from pairmi.model import Model
 from pairmi.types import PairmiError
+from pairmi.web.api import read, side
 
 
 def run(options: argparse.Namespace) -> None:
@@ -20,7 +24,8 @@ def run(options: argparse.Namespace) -> None:
         raise PairmiError("explore needs a web server: pip install 'pairmi[web]'")
     import uvicorn
 
-    from pairmi.web.guard import is_loopback
+    from pairmi.web.connections import configuration
+    from pairmi.web.guard import is_loopback, trusted
     from pairmi.web.server import create
 
     torch.set_num_threads(1)  # two lanes of work: a core for each
@@ -29,19 +34,21 @@ def run(options: argparse.Namespace) -> None:
     models = {name: load(name, head=options.head if name == names[0] else None) for name in names}
     if not is_loopback(options.host):
         print(f"pairmi explore: warning: anybody who can reach {options.host} can use this machine's CPU", file=sys.stderr)
-    address = f"http://{_shown(options.host)}:{listening.getsockname()[1]}/"
+    address = f"http://{_shown(options.host)}:{listening.getsockname()[1]}/" + _state(models[names[0]], options.canvas)
     print(f"pairmi explorer: {address}  (Ctrl+C ends it)", flush=True)
-    config = uvicorn.Config(
-        create(models, options.host),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=600,
-        timeout_keep_alive=30,  # longer than clients keep a connection, so that they close it and not we under their hands
-    )
+    config = configuration(create(models, trusted(options.host, options.allow_host)))
     if not options.no_browser and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         threading.Timer(0.5, webbrowser.open, (address,)).start()
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _state(model: Model, canvas: str | None) -> str:
+    """What the address carries behind the '#': the first model with a canvas, as the page's own links do."""
+    if canvas is None:
+        return ""
+    text = next(canvas_lines(canvas))[1]
+    read(model, text)
+    return "#" + urlencode({"model": model.name, "canvas": text} | ({} if side(model) else {"view": "sequence"}))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -23,6 +23,7 @@ from pairmi.types import PairmiError, Prediction, Selector, Step
 from pairmi.web.work import Event, Watch, watched
 
 LONGEST = 512  # positions that a page can still show
+SHOWN = 24  # candidates of a position, and symbols of an alphabet, that a page still lists
 LARGEST = 1e6  # of a number in a rule
 GIVENS = (24, 60)  # of a drawn puzzle: digging deeper takes long
 SEARCH = 50_000  # symbols that looking for the only solution may try: some hundredths of a second
@@ -37,8 +38,10 @@ def _model(name: str, model: Model) -> Event:
     return {
         "name": name,
         "length": model.length,
-        "symbols": list(model.vocab.symbols),
+        "symbols": list(model.vocab.symbols) if model.vocab.size <= SHOWN else [],
+        "size": model.vocab.size,
         "blanks": model.vocab.blanks,
+        "spaced": spaced(model),
         "side": side(model),
         "head": model.head is not None,
         "estimates": estimates(model),
@@ -50,6 +53,11 @@ def side(model: Model) -> int | None:
     """The side of the board whose cells the positions are; None = a sequence."""
     square = math.isqrt(model.length or 0)
     return square if model.length and square**2 == model.length and model.task.position(0) == "r1c1" else None
+
+
+def spaced(model: Model) -> bool:
+    """Whether symbols have several letters, so that a canvas is written with spaces between them."""
+    return any(len(symbol) != 1 for symbol in model.vocab.symbols)
 
 
 def estimates(model: Model) -> list[str]:
@@ -73,11 +81,33 @@ def _rule(name: str) -> Event:
     return {"name": name, "about": about, "reference": vars(CATALOGUE[name])["reference"], "parameters": shown}
 
 
+def read(model: Model, canvas: str) -> Int[Tensor, " L"]:
+    """A canvas as tokens, short enough for the page, whatever speaks against it."""
+    letters = canvas.split() if spaced(model) else list(canvas.strip())
+    if len(letters) > LONGEST:
+        raise PairmiError(f"canvas: expected at most {LONGEST} positions, got {len(letters)}; 'pairmi mi' takes longer ones")
+    ids = {symbol: n for n, symbol in enumerate(model.vocab.symbols)} | dict.fromkeys(model.vocab.blanks, model.vocab.size)
+    for position, letter in enumerate(letters):
+        if letter not in ids:
+            raise PairmiError(f"canvas: {letter!r} at {model.task.position(position)} is not in the alphabet of {model.name}")
+    return torch.tensor([ids[letter] for letter in letters], dtype=torch.long)
+
+
 def checked(model: Model, canvas: str) -> Int[Tensor, " L"]:
-    """A canvas as tokens, short enough for the page."""
-    if len(canvas.strip()) > LONGEST:
-        raise PairmiError(f"canvas: expected at most {LONGEST} positions, got {len(canvas.strip())}; 'pairmi mi' takes longer ones")
-    return api.tokenise(model, canvas)
+    """A canvas as tokens that the model can fill."""
+    return api.tokenise(model, read(model, canvas))
+
+
+def conflict(model: Model, tokens: Int[Tensor, " L"]) -> Event | None:
+    """Why nothing completes a canvas, and a smallest set of givens that already shows it."""
+    if model.length not in (None, len(tokens)) or model.task.conflict(tokens) is None:
+        return None
+    culprits = tokens.clone()
+    for i in reversed(torch.nonzero(tokens != model.vocab.size)[:, 0].tolist()):  # what can go without solving it is not to blame
+        without = culprits.clone()
+        without[i] = model.vocab.size
+        culprits = without if model.task.conflict(without) is not None else culprits
+    return {"message": model.task.conflict(culprits), "positions": torch.nonzero(culprits != model.vocab.size)[:, 0].tolist()}
 
 
 def selector(model: Model, text: str) -> Selector:
@@ -96,11 +126,14 @@ def selector(model: Model, text: str) -> Selector:
 
 
 def look(model: Model, canvas: str, watch: Watch) -> Event:
-    """The marginals of one pass, and all pairwise MI where the model has a head."""
-    tokens, model = checked(model, canvas), watched(model, watch)
-    prediction = Counting(model)(tokens[None])
-    found = {"canvas": model.vocab.decode(tokens), "mi": None} | _marginals(prediction)
-    return found | ({} if model.head is None else {"mi": _pairs(model, api.estimated(model, tokens[None], prediction)[0], "head")})
+    """The marginals of one pass, and all pairwise MI where the model has a head; or why nothing completes the canvas."""
+    tokens = read(model, canvas)
+    against = conflict(model, tokens)
+    if against is not None:
+        return {"conflict": against}
+    prediction = Counting(watched(model, watch))(api.tokenise(model, tokens)[None])
+    mi = None if model.head is None else _pairs(api.estimated(model, tokens[None], prediction)[0], "head")
+    return {"conflict": None, "mi": mi} | _marginals(model, prediction)
 
 
 def probe(model: Model, canvas: str, watch: Watch) -> Event:
@@ -108,7 +141,7 @@ def probe(model: Model, canvas: str, watch: Watch) -> Event:
     tokens = checked(model, canvas)
     watch.total = 1 + int(Probe().rows(Counting(model)(tokens[None])))
     found = api.mutual_information(watched(model, watch), [tokens])[0]
-    return {"canvas": model.vocab.decode(tokens), "mi": _pairs(model, found, "probe")}
+    return {"mi": _pairs(found, "probe")}
 
 
 def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watch) -> Event:
@@ -116,7 +149,7 @@ def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watc
     tokens, stoppable = checked(model, canvas), watched(model, watch)
     right, wrong, step = solution(model, tokens), None, None
     start = time.thread_time()  # of this worker alone, whatever else the CPU does
-    for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling, keep_predictions=True), 1):
+    for number, step in enumerate(iter_decode(stoppable, tokens[None], selector(stoppable, rule), sampling), 1):
         wrong = wrong or broken(model, step, right, number)
         watch.tell({"pass": _pass(model, step)})
     assert step is not None  # a checked canvas has something to fill
@@ -154,10 +187,8 @@ def broken(model: Model, step: Step, right: Int[Tensor, " L"] | None, number: in
     after, committed = step.tokens[0], step.committed[0]
     if right is not None:
         places = torch.nonzero(committed & (after != right))[:, 0].tolist()
-        said = [
-            f"{model.task.position(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}"
-            for i in places[:1]
-        ]
+        name = model.task.position
+        said = [f"{name(i)} is {model.vocab.symbols[int(right[i])]}, not {model.vocab.symbols[int(after[i])]}" for i in places[:1]]
     else:
         complaint = model.task.conflict(after)
         places, said = torch.nonzero(committed)[:, 0].tolist() if complaint else [], [complaint] if complaint else []
@@ -174,18 +205,17 @@ def puzzle(givens: int, seed: int) -> Event:
     return {"canvas": to_text(unique_puzzles(1, seed, (givens, givens)).canvases[0])}
 
 
-def _marginals(prediction: Prediction) -> Event:
-    """Of the open positions; the others have null and no entropy."""
-    masked, probs = prediction.masked[0].tolist(), rounded(prediction.log_probs[0].exp())
-    return {"probs": [row if unknown else None for row, unknown in zip(probs, masked, strict=True)], "entropies": _entropies(prediction)}
+def _marginals(model: Model, prediction: Prediction) -> Event:
+    """Of the open positions, the likeliest symbols with their probabilities; the others have null and no entropy."""
+    masked, (probs, ids) = prediction.masked[0].tolist(), prediction.log_probs[0].exp().topk(min(SHOWN, model.vocab.size))
+    ranked = [
+        [[model.vocab.symbols[n], p] for n, p in zip(*row, strict=True)] if unknown else None
+        for unknown, *row in zip(masked, ids.tolist(), rounded(probs), strict=True)
+    ]
+    return {"candidates": ranked, "entropies": rounded(torch.where(prediction.masked, entropy_of(prediction), 0)[0])}
 
 
-def _entropies(prediction: Prediction) -> Any:
-    """Of the open positions, 0 elsewhere."""
-    return rounded(torch.where(prediction.masked, entropy_of(prediction), 0)[0])
-
-
-def _pairs(model: Model, found: api.MI, kind: str) -> Event:
+def _pairs(found: api.MI, kind: str) -> Event:
     bound = float(found.bound.max())
     return {
         "kind": kind,
@@ -193,19 +223,18 @@ def _pairs(model: Model, found: api.MI, kind: str) -> Event:
         "strongest": [{"i": i, "j": j, "nats": round(nats, 4)} for i, j, nats in found.strongest(40)],
         "bound": round(bound, 4) if math.isfinite(bound) else None,
         "rows": found.rows,
+        "note": found.note,  # what the estimate says of itself, such as a canvas unlike those it was trained on
     }
 
 
 def _pass(model: Model, step: Step) -> Event:
-    words = api.in_words(model, step, 0)
-    blockers = step.waiting.blocker[0].tolist()
-    assert step.prediction is not None
+    """What was filled, why the others waited, and the canvas afterwards."""
+    words, blockers = api.in_words(model, step, 0), step.waiting.blocker[0].tolist()
     return {
         "filled": words.filled,
         "waiting": {i: {"why": why, "on": blockers[i] if blockers[i] >= 0 else None} for i, why in words.waiting.items()},
         "text": words.text,
         "passes": int(step.passes[0]),
-        "entropies": _entropies(step.prediction),
     }
 
 

@@ -1,14 +1,14 @@
-"""What every request passes before anything looks at it: host, origin, size, rate; and the headers of every answer."""
+"""What every request passes before anything looks at it: origin, size, rate; and the headers of every answer."""
 
 import asyncio
 import ipaddress
 import json
+import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -29,14 +29,29 @@ CLIENTS = 1024  # whose rates are remembered
 
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine's own."""
-    return host == "localhost" or (_address(host) is not None and ipaddress.ip_address(host).is_loopback)
-
-
-def _address(host: str) -> str | None:
     try:
-        return str(ipaddress.ip_address(host))
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return None
+        return False
+
+
+def trusted(host: str, others: Sequence[str] = ()) -> list[str]:
+    """The names in the Host header under which a server that listens on `host` answers, for Starlette's `TrustedHostMiddleware`.
+
+    A foreign page can make a browser send requests here by a name of its own that it points to this machine; the Host header tells.
+    """
+    names = {"localhost", "127.0.0.1", "::1", host, *others}
+    if not is_loopback(host):
+        names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
+    return sorted(f"[{name}]" if ":" in name else name for name in names)
+
+
+def _addresses() -> set[str]:
+    """The addresses of this machine, as far as its own name tells."""
+    try:
+        return {str(found[4][0]).split("%")[0] for found in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()
 
 
 @dataclass
@@ -60,14 +75,9 @@ class Rate:
 
 @dataclass
 class Guard:
-    """An ASGI application around another one.
-
-    A foreign page can make a browser send requests here: by its own name that it points to this machine (the Host header tells), or
-    across origins (the Origin header tells). Both are refused, and no header ever allows another origin to read an answer.
-    """
+    """An ASGI application around another one; requests across origins are refused, and no answer ever allows them."""
 
     app: App
-    host: str = "127.0.0.1"  # where the server listens
     rate: Rate = field(default_factory=Rate)
     largest: int = 16_384  # bytes of a body
     patience: float = 10.0  # seconds that a body may take to arrive
@@ -89,24 +99,13 @@ class Guard:
         await self.app(scope, _replaying(body or b"", receive), _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        named = headers.get("host", "")
-        if not self._known(named):
-            return 403, f"requests for host {named[:80]!r} are refused; use the address that 'pairmi explore' printed"
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        named, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site", "none")
         inner = scope["path"].startswith("/api")
         if (origin is not None and origin != f"http://{named}") or (inner and site not in ("same-origin", "none")):
             return 403, "requests from other origins are refused"
         if inner and not self.rate.allow((scope.get("client") or ("?", 0))[0]):
             return 429, f"more than {self.rate.per_second:g} requests a second; slow down"
         return None
-
-    def _known(self, named: str) -> bool:
-        """Loopback names; where another host was asked for, also its name and any address: only a name can be made to point here."""
-        try:
-            host = urlsplit(f"//{named}").hostname or ""
-        except ValueError:
-            return False
-        return is_loopback(host) or (not is_loopback(self.host) and (host == self.host.lower() or _address(host) is not None))
 
     async def _body(self, headers: dict[str, str], receive: Receive) -> bytes | None:
         """The whole body; None if it is too long or too slow."""

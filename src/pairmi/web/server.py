@@ -3,7 +3,7 @@
 import asyncio
 import json
 import mimetypes
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from pairmi.commit import Sampling
 from pairmi.model import Model
@@ -26,7 +27,7 @@ from pairmi.web.guard import Guard, Rate
 from pairmi.web.work import Busy, Event, Lane, Stopped, Watch, Work
 
 QUICK = (1, 256, 20.0)  # workers, room and seconds of the lane for single passes
-LONG = (2, 64, 120.0)  # and of the lane for probing and decoding: a second tab need not wait for the first
+LONG = (4, 64, 120.0)  # and of the lane for probing and decoding: the rules of a race run side by side
 
 
 class Canvas(BaseModel):
@@ -56,8 +57,8 @@ class Refusal(BaseModel):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": text}
     for status, text in {
-        400: "Not JSON",
-        403: "Another host or origin",
+        400: "Not JSON, or another host",
+        403: "Another origin",
         413: "Too large",
         422: "Bad input",
         429: "Too many requests",
@@ -69,8 +70,8 @@ LINES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create(models: Mapping[str, Model], host: str = "127.0.0.1", rate: Rate | None = None) -> Guard:
-    """The whole application, guarded, for models that are already loaded."""
+def create(models: Mapping[str, Model], hosts: Sequence[str] = ("localhost", "127.0.0.1"), rate: Rate | None = None) -> Guard:
+    """The whole application, guarded, for models that are already loaded, under these names."""
     quick, long = Lane(*QUICK), Lane(*LONG)
 
     @asynccontextmanager
@@ -89,11 +90,12 @@ def create(models: Mapping[str, Model], host: str = "127.0.0.1", rate: Rate | No
         openapi_url="/api/openapi.json",
         lifespan=lifespan,
     )
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     for error, answer in _answers().items():
         app.add_exception_handler(error, answer)
     _routes(app, models, quick, long)
     _pages(app)
-    return Guard(app, host, rate or Rate())
+    return Guard(app, rate or Rate())
 
 
 def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:

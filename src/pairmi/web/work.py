@@ -4,12 +4,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pairmi.counting import joined
-from pairmi.model import Model
-from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
+from pairmi.model import Model, Wrapped
+from pairmi.types import PairmiError, Prediction, Tokens
 
 PIECE = 8  # sequences that one backbone call may evaluate before it looks whether anybody still wants them
 PAUSE = 0.1  # seconds between two reports of progress
@@ -57,37 +57,19 @@ class Watch:
             self.tell({"rows": self.rows, "total": self.total})
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A backbone that can be stopped between two calls."""
+def watched(model: Model, watch: Watch) -> Model:
+    """The same model, which can be stopped between two calls and is called with a few rows at a time."""
 
-    backbone: Backbone
-    watch: Watch
-
-    @property
-    def vocab(self) -> Vocab:
-        """The alphabet of the backbone."""
-        return self.backbone.vocab
-
-    @property
-    def length(self) -> int | None:
-        """The only length it takes; None = any."""
-        return self.backbone.length
-
-    def __call__(self, tokens: Tokens) -> Prediction:
-        """One pass, a few rows at a time."""
-        return joined([self._piece(piece) for piece in tokens.split(PIECE)])
-
-    def _piece(self, tokens: Tokens) -> Prediction:
-        self.watch.evaluated(0)
-        prediction = self.backbone(tokens)
-        self.watch.evaluated(len(tokens))
+    def passed(tokens: Tokens) -> Prediction:
+        watch.evaluated(0)
+        prediction = model.backbone(tokens)
+        watch.evaluated(len(tokens))
         return prediction
 
+    def call(tokens: Tokens) -> Prediction:
+        return joined([passed(piece) for piece in tokens.split(PIECE)])
 
-def watched(model: Model, watch: Watch) -> Model:
-    """The same model, stoppable."""
-    return replace(model, backbone=Watched(model.backbone, watch))
+    return replace(model, backbone=Wrapped(model.backbone, call))
 
 
 Work = Callable[[Watch], Event]

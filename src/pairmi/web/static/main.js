@@ -2,79 +2,94 @@
 
 import { createCells } from "./cells.js";
 import { drawLegend, isDark, largest, theme } from "./colour.js";
-import { $, say } from "./dom.js";
+import { $, notify, say } from "./dom.js";
 import { save } from "./export.js";
-import { explain, inspect } from "./inspect.js";
+import { listenForHelp, tourOnce } from "./help.js";
+import { explain, inspect, source } from "./inspect.js";
+import { blank, chosen, example, isOpen, join, mend, model, names, offered, onBoard, openCount, purpose, refusal, split, typed } from "./models.js";
 import { ask, follow, only } from "./net.js";
 import { createPlayer } from "./player.js";
 import { buildRace, leaveRace } from "./race.js";
 import { ruleEditor } from "./rules.js";
-import { createMap, drawArcs } from "./sequence.js";
-import { canRedo, canUndo, example, onChange, read, redo, set, state, undo } from "./state.js";
+import { createMap, drawArcs, showOpen } from "./sequence.js";
+import { canRedo, canUndo, onChange, read, redo, set, state, undo } from "./state.js";
+import { LEADS } from "./words.js";
 
 const AFFORDABLE = 1000; // rows of probing that are spent without being asked
 const tasks = { look: only(), probe: only(), decode: only() };
-let offered = { models: [], rules: [] };
 let run = null; // the decoding that is stepped through
-let seen = { canvas: "" }; // the last answers: probs, entropies, head, probe
+let seen = { canvas: "" }; // the last answers: candidates, entropies, head, probe, conflict
 let pinned = false;
 let built = ""; // what the cells on show were made for
+let scrolled = ""; // the canvas whose unknowns were scrolled to
 let drawCells = () => {};
 
-const model = () => offered.models.find((one) => one.name === state.model);
-const onBoard = () => state.view === "board" && model().side !== null;
-const names = (i) => (model().side ? `r${Math.floor(i / model().side) + 1}c${(i % model().side) + 1}` : String(i + 1));
 const before = () => (state.pass > 1 ? run.steps[state.pass - 2].text : state.canvas); // what the pass on show was decided from
-const isOpen = (symbol) => model().blanks.includes(symbol);
-const openCount = (canvas) => [...canvas].filter(isOpen).length;
-const fits = (canvas, { length }) => canvas.length > 0 && (length === null || canvas.length === length);
 const complain = (error) => say(error.message, true);
 const player = createPlayer($("#player"), (to) => set({ pass: to }));
+const fromHead = () => model().head && state.mi === "head";
 
 function currentView() {
   const step = run && state.pass ? run.steps[state.pass - 1] : null;
-  const text = step?.text ?? state.canvas;
-  const fresh = new Set(step ? Object.keys(step.filled).map(Number) : []);
-  const broken = run?.result?.broken;
-  const mi = seen.canvas === before() ? seen[model().head ? state.mi : "probe"] ?? null : null;
+  const [text, start] = [split(step?.text ?? state.canvas), split(state.canvas)];
+  const fits = seen.canvas === before() && seen.model === state.model;
+  const candidates = fits ? seen.candidates ?? null : null;
+  const conflict = fits ? seen.conflict ?? null : null;
+  const mi = fits ? seen[fromHead() ? "head" : "probe"] ?? null : null;
   const reasons = step?.waiting ?? {};
-  const probs = seen.canvas === before() ? seen.probs : null;
+  const broken = run?.result?.broken;
+  const wrong = conflict?.positions ?? (broken && state.pass >= broken.pass ? broken.positions : []);
   return {
-    text, probs, before: before(), mi, most: largest(mi?.matrix), fresh, reasons, pinned, cell: state.cell,
-    open: (probs ?? []).flatMap((row, i) => (row ? [i] : [])),
-    entropies: seen.entropies ?? [],
-    earlier: new Set([...text].flatMap((symbol, i) => (!isOpen(symbol) && isOpen(state.canvas[i]) ? [i] : []))),
+    text, candidates, conflict, mi, reasons, pinned, before: before(), cell: state.cell, wrong: new Set(wrong),
+    most: largest(mi?.matrix), ceiling: Math.log(model().size), entropies: (fits && seen.entropies) || [],
+    focus: Boolean(state.cell !== null && mi && candidates?.[state.cell]), // whether cells show what they share with the chosen one
+    open: (candidates ?? []).flatMap((row, i) => (row ? [i] : [])),
+    fresh: new Set(step ? Object.keys(step.filled).map(Number) : []),
+    earlier: new Set(text.flatMap((symbol, i) => (!isOpen(symbol) && isOpen(start[i]) ? [i] : []))),
     blocker: reasons[state.cell]?.on ?? null,
-    wrong: new Set(broken && state.pass >= broken.pass ? broken.positions : []),
   };
 }
 
-function render() {
-  const view = currentView();
-  const racing = state.view === "race";
-  document.body.dataset.view = racing ? "race" : onBoard() ? "board" : "sequence";
-  for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-current", button.dataset.view === state.view);
+function renderControls() {
+  const view = state.view === "race" ? "race" : onBoard() ? "board" : "sequence";
+  document.body.dataset.view = view;
+  $("#lead span").textContent = LEADS[view];
+  for (const button of document.querySelectorAll("[data-view]")) if (button.matches("button")) button.setAttribute("aria-current", button.dataset.view === view);
+  $("[data-view=board]:is(button)").disabled = model().side === null;
   for (const button of document.querySelectorAll("[data-mi]")) {
-    button.setAttribute("aria-pressed", button.dataset.mi === (model().head ? state.mi : "probe"));
+    button.setAttribute("aria-pressed", (button.dataset.mi === "head") === Boolean(fromHead()));
     button.disabled = button.dataset.mi === "head" && !model().head;
   }
   $("#random").hidden = !model().puzzles;
   $("#undo").disabled = !canUndo();
   $("#redo").disabled = !canRedo();
+  $("#model").value = state.model;
   if (document.activeElement !== $("#canvas")) $("#canvas").value = state.canvas;
   for (const id of ["seed", "temperature"]) $(`#${id}`).value = state[id];
-  for (const id of ["greedy", "verify"]) $(`#${id}`).checked = state[id];
-  if (racing) return;
-  drawLegend($("#legend"), view.most);
+  $("#greedy").checked = chosen().greedy;
+  $("#verify").checked = state.verify;
+}
+
+function render() {
+  renderControls();
+  if (state.view === "race") return;
+  const view = currentView();
+  const [entropy, shared] = document.querySelectorAll("[data-shade]");
+  drawLegend(entropy, "Uncertainty", view.ceiling, "entropy", !view.focus);
+  drawLegend(shared, view.focus ? `Shared with ${names(state.cell)}` : "Shared with a position", view.most, "mi", view.focus);
+  shared.disabled = !view.most;
   drawCells(view);
   if (!onBoard()) {
+    if (view.open.length && scrolled !== built) (scrolled = built), showOpen(view.open);
     drawArcs(view, view.text.length);
     drawMap(view);
   }
-  inspect(view, model(), names, actions);
+  source(view, model().head);
+  inspect(view, names, actions);
   player.show(state.pass, run?.steps.length ?? 0);
   explain(run, state.pass, names, actions);
-  $("#run-probe").hidden = Boolean(view.mi) || !view.probs || !$("#progress").hidden || (model().head && state.mi === "head");
+  $("#run").disabled = Boolean(view.conflict);
+  $("#run-probe").hidden = Boolean(view.mi) || !view.open.length || !$("#progress").hidden || fromHead();
 }
 
 const actions = {
@@ -84,11 +99,17 @@ const actions = {
     set({ cell: i });
   },
   fill: (i, symbol) => {
-    const text = currentView().text;
+    const { text } = currentView();
     pinned = true;
-    set({ canvas: text.slice(0, i) + (symbol ?? ".") + text.slice(i + 1), cell: i });
+    set({ canvas: join(text.with(i, symbol ?? model().blanks[0])), cell: i });
   },
-  keep: () => set({ canvas: currentView().text }),
+  keep: () => set({ canvas: join(currentView().text) }),
+  /** From one shading to the other: lets go, or holds the position that shares most. */
+  shade: (kind) => {
+    const top = currentView().mi?.strongest[0];
+    pinned = kind === "mi" && Boolean(top);
+    set({ cell: pinned ? state.cell ?? top.i : null });
+  },
 };
 const drawMap = createMap($("#map"), (i, j) => {
   const value = currentView().mi?.matrix[i]?.[j] ?? 0;
@@ -98,25 +119,23 @@ const drawMap = createMap($("#map"), (i, j) => {
 
 async function look() {
   const canvas = before();
-  if (seen.canvas === canvas && seen.model === state.model) return say(""), measure();
+  if (seen.canvas === canvas && seen.model === state.model) return seen.conflict || say(""), measure();
   tasks.probe.abort();
   $("#progress").hidden = true;
-  if (!openCount(canvas)) {
-    tasks.look.abort();
-    seen = { canvas, model: state.model, probs: [...canvas].map(() => null), entropies: [], head: null };
-    return render();
-  }
-  const found = await tasks.look((signal) => ask("api/look", { model: state.model, canvas }, signal));
+  const wrong = refusal(canvas);
+  if (wrong || !openCount(canvas)) tasks.look.abort();
+  const nothing = { candidates: split(canvas).map(() => null), entropies: [], mi: null, conflict: wrong };
+  const found = wrong || !openCount(canvas) ? nothing : await tasks.look((signal) => ask("api/look", { model: state.model, canvas }, signal));
   if (!found) return undefined;
-  seen = { canvas, model: state.model, probs: found.probs, entropies: found.entropies, head: found.mi };
-  say("");
+  seen = { canvas, model: state.model, ...found, head: found.mi };
+  say(found.conflict ? `Nothing completes this canvas: ${found.conflict.message}.` : "", true);
   render();
   return measure();
 }
 
 function measure(asked = false) {
-  const wanted = state.view !== "race" && (state.mi === "probe" || !model().head) && !seen.probe && openCount(seen.canvas) > 0;
-  const affordable = openCount(seen.canvas) * model().symbols.length <= AFFORDABLE;
+  const wanted = state.view !== "race" && !fromHead() && !seen.probe && !seen.conflict && openCount(seen.canvas) > 0;
+  const affordable = openCount(seen.canvas) * model().size <= AFFORDABLE;
   if (!wanted) tasks.probe.abort();
   return wanted && (affordable || asked) ? probe() : undefined;
 }
@@ -147,7 +166,8 @@ async function decode() {
   const started = (run = { steps: [], result: null });
   player.stop();
   set({ pass: 0 });
-  const { model: name, canvas, rule, seed, temperature, greedy, verify } = state;
+  const { model: name, canvas, seed, temperature, verify } = state;
+  const { rule, greedy } = chosen();
   const result = await tasks.decode((signal) => follow("api/decode", { model: name, canvas, rule, seed, temperature, greedy, verify }, signal, (line) => {
     if (line.pass && run === started) run.steps.push(line.pass);
     if (line.pass) render();
@@ -157,16 +177,16 @@ async function decode() {
 }
 
 function build() {
-  ruleEditor($("#rule"), offered.rules, model(), state.rule, (rule) => set({ rule }));
+  const advice = { purpose: purpose(), taken: state.rule === null };
+  ruleEditor($("#rule"), offered.rules, model(), chosen().rule, (rule) => set({ rule }), advice);
   if (state.view === "race") return buildRace(offered.rules, model());
   leaveRace();
   $("#readout").textContent = "The open positions, each with each. Point at a pair.";
-  const shape = `${onBoard()} ${state.model} ${state.canvas.length}`;
+  const length = split(state.canvas).length;
+  const shape = `${onBoard()} ${state.model} ${length}`;
   if (shape === built) return undefined;
   built = shape;
-  drawCells = createCells(onBoard() ? $("#board") : $("#strip"), model(), state.canvas.length, names, actions);
-  const first = [...state.canvas].findIndex(isOpen);
-  if (!onBoard()) $("#scroller").scrollLeft = ($("#strip").children[first]?.offsetLeft ?? 0) - 200;
+  drawCells = createCells(onBoard() ? $("#board") : $("#strip"), model(), length, names, actions);
   return undefined;
 }
 
@@ -185,9 +205,13 @@ onChange((changes) => {
 
 function listen() {
   const on = (id, event, act) => $(id).addEventListener(event, act);
-  for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => set({ view: button.dataset.view, cell: null }));
-  for (const button of document.querySelectorAll("[data-mi]")) button.addEventListener("click", () => set({ mi: button.dataset.mi }));
-  for (const button of document.querySelectorAll("[data-export]")) button.addEventListener("click", () => save(button.dataset.export, currentView(), model(), onBoard(), names).catch(complain));
+  const all = (key, act) => {
+    for (const button of document.querySelectorAll(`button[data-${key}]`)) button.addEventListener("click", () => act(button.dataset[key]));
+  };
+  all("view", (view) => ((pinned = false), set({ view, cell: null })));
+  all("mi", (mi) => set({ mi }));
+  all("shade", actions.shade);
+  all("export", (kind) => save(kind, currentView(), model(), onBoard()).catch(complain));
   for (const id of ["greedy", "verify"]) on(`#${id}`, "change", (event) => set({ [id]: event.target.checked }));
   for (const id of ["seed", "temperature"]) on(`#${id}`, "change", (event) => event.target.checkValidity() && set({ [id]: Number(event.target.value) }));
   on("#model", "change", (event) => set({ model: event.target.value, canvas: example(offered.models.find((one) => one.name === event.target.value)), cell: null }));
@@ -198,14 +222,14 @@ function listen() {
   on("#cancel", "click", () => (tasks.probe.abort(), ($("#progress").hidden = true), render()));
   on("#theme", "click", () => (theme(isDark() ? "light" : "dark"), render()));
   on("#share", "click", () => navigator.clipboard.writeText(location.href).then(() => say("The link is copied."), () => say(`The link: ${location.href}`)));
-  on("#clear", "click", () => set({ canvas: ".".repeat(state.canvas.length), cell: null }));
+  on("#clear", "click", () => set({ canvas: blank(split(state.canvas).length), cell: null }));
   on("#draw", "click", () => ask(`api/puzzle?givens=${Number($("#givens").value)}&seed=${Math.floor(Math.random() * 2 ** 31)}`).then(({ canvas }) => set({ canvas, cell: null }), complain));
   on("#entry", "submit", (event) => {
     event.preventDefault();
-    $("#canvas").blur();
-    const canvas = $("#canvas").value.replace(/[\s|+-]/g, "").replace(/[0*]/g, ".");
-    if (fits(canvas, model())) set({ canvas, cell: null });
-    else say(`expected ${model().length ?? "at least one"} positions, got ${canvas.length}`, true);
+    const canvas = typed($("#canvas").value);
+    const wrong = refusal(canvas);
+    if (wrong && !wrong.positions.length) say(wrong.message, true);
+    else $("#canvas").blur(), set({ canvas, cell: null });
   });
   document.addEventListener("keydown", (event) => {
     if (event.target.matches("input:not([type=range], [type=checkbox])")) return;
@@ -218,15 +242,17 @@ function listen() {
 
 async function start() {
   theme();
-  offered = await ask("api/models");
-  read();
+  Object.assign(offered, await ask("api/models"));
+  const wrong = [...read(), ...mend()];
   const wanted = state.pass;
-  const known = model() ?? offered.models[0];
-  $("#model").replaceChildren(...offered.models.map((one) => new Option(one.name, one.name, false, one === known)));
+  $("#model").replaceChildren(...offered.models.map((one) => new Option(one.name, one.name)));
   listen();
+  listenForHelp();
   pinned = state.cell !== null;
-  set({ model: known.name, canvas: model() && fits(state.canvas, known) ? state.canvas : example(known) }, false);
+  set({ model: state.model, canvas: state.canvas }, false);
+  if (wrong.length) notify(`This link is broken: ${wrong.join("; ")}. The rest of it is shown.`);
   if (wanted) await decode().then(() => set({ pass: Math.min(wanted, run.steps.length) }));
+  tourOnce();
 }
 
 start().catch(complain);

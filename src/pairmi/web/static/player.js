@@ -2,7 +2,8 @@
 
 import { h } from "./dom.js";
 
-export function createPlayer(place, move) {
+/** `move` is told where to go; while `more` says so, playing waits at the end for passes that are still to come. */
+export function createPlayer(place, move, { pace = 700, more = () => false } = {}) {
   let timer = null;
   let position = 0;
   let length = 0;
@@ -13,7 +14,7 @@ export function createPlayer(place, move) {
   const slider = h("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Pass", oninput: () => (stop(), go(Number(slider.value))) });
   const label = h("output");
   place.classList.add("player");
-  place.replaceChildren(button("«", "To the start", () => step(-length)), button("◀", "One pass back", () => step(-1)), play, button("▷", "One pass on", () => step(1)), slider, label);
+  place.replaceChildren(button("«", "To the start", () => step(-length)), button("◀", "One pass back", () => step(-1)), play, button("▷", "One pass on", () => step(1)), button("»", "To the end", () => step(length)), slider, label);
 
   function stop() {
     clearInterval(timer);
@@ -21,9 +22,10 @@ export function createPlayer(place, move) {
     play.textContent = "▶";
   }
   function start() {
+    stop();
     if (position >= length) go(0);
     play.textContent = "❚❚";
-    timer = setInterval(() => (position < length ? go(position + 1) : stop()), 700);
+    timer = setInterval(() => (position < length ? go(position + 1) : more() || stop()), pace);
   }
   return {
     start,
@@ -33,6 +35,7 @@ export function createPlayer(place, move) {
       place.hidden = of === 0;
       slider.max = of;
       slider.value = at;
+      slider.setAttribute("aria-valuetext", `pass ${at} of ${of}`);
       label.textContent = `pass ${at} of ${of}`;
     },
   };

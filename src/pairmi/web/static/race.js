@@ -1,65 +1,75 @@
-// Two to four rules side by side on one canvas, pass by pass.
+// Two to four rules side by side on one canvas, pass by pass, as the passes come.
 
-import { $, h, refill, say } from "./dom.js";
+import { frame } from "./cells.js";
+import { $, count, h, refill, say } from "./dom.js";
+import { chosen, isOpen, short, split } from "./models.js";
 import { follow, only } from "./net.js";
 import { createPlayer } from "./player.js";
-import { ruleEditor } from "./rules.js";
+import { inWords, parse, ruleEditor, shown } from "./rules.js";
 import { set, state } from "./state.js";
 
 const COUNTS = [2, 3, 4];
+const SPARE = ["threshold", "mi-bound", "eb:budget=0.1", "mi-guided"];
 const task = only();
 let lanes = [];
 let player = null;
 let position = 0;
 
 function miniature(lane, model) {
-  const board = h("div", { className: model.side ? "mini grid" : "mini text" });
+  const board = h("div", { className: model.side ? "mini grid" : "mini text", role: "img" });
   board.style.setProperty("--side", model.side ?? 1);
   board.classList.toggle("small", model.side === 4);
-  lane.cells = [...state.canvas].map((symbol, i) => {
-    const cell = h("span", {}, model.blanks.includes(symbol) ? "" : symbol);
-    const order = Math.sqrt(model.side ?? 0);
-    cell.classList.toggle("right", model.side && i % model.side % order === order - 1 && i % model.side < model.side - 1);
-    cell.classList.toggle("below", model.side && Math.floor(i / model.side) % order === order - 1 && i < model.side * (model.side - 1));
+  lane.cells = split(state.canvas).map((_, i) => {
+    const cell = h("span");
+    if (model.side) frame(cell, i, model.side);
     return cell;
   });
   board.append(...lane.cells);
   return board;
 }
 
+function paintLane(lane, model, start, best) {
+  const at = Math.min(position, lane.steps.length);
+  const step = lane.steps[at - 1];
+  const text = step ? split(step.text) : start;
+  const broken = lane.result?.broken;
+  lane.cells.forEach((cell, i) => {
+    const open = isOpen(text[i]);
+    cell.textContent = open ? (model.side ? "" : "·") : short(text[i], 12);
+    cell.classList.toggle("earlier", !open && isOpen(start[i]));
+    cell.classList.toggle("fresh", at === position && Boolean(step && i in step.filled));
+    cell.classList.toggle("wrong", Boolean(broken && at >= broken.pass && broken.positions.includes(i)));
+  });
+  const [left, all] = [text.filter(isOpen).length, start.filter(isOpen).length];
+  lane.bar.value = all ? 1 - left / all : 1;
+  const over = lane.result && at === lane.steps.length;
+  lane.passes.textContent = step ? count(step.passes, "pass", "passes") : lane.waiting ? "waiting…" : "0 passes";
+  lane.left.textContent = over ? `${lane.result.seconds.toFixed(2)} s, ${count(lane.result.rows, "sequence")}` : step ? `${left} open` : `${all} open`;
+  lane.end.className = lane.error || broken ? "end bad" : "end good";
+  lane.end.textContent = lane.error ?? (!over ? "" : broken ? `broke in pass ${broken.pass}: ${broken.message}` : `${lane.result.verdict}${best.has(lane) ? ", in the fewest passes" : ""}`);
+  lane.board.setAttribute("aria-label", `${lane.rule}: ${lane.passes.textContent}, ${left} open${lane.end.textContent ? `, ${lane.end.textContent}` : ""}`);
+}
+
 function paint(model) {
   const longest = Math.max(0, ...lanes.map((lane) => lane.steps.length));
   position = Math.min(position, longest);
   player.show(position, longest);
-  for (const lane of lanes) {
-    const at = Math.min(position, lane.steps.length);
-    const step = lane.steps[at - 1];
-    const text = step?.text ?? state.canvas;
-    const broken = lane.result?.broken;
-    lane.cells.forEach((cell, i) => {
-      const open = model.blanks.includes(text[i]);
-      cell.textContent = open ? (model.side ? "" : "·") : text[i];
-      cell.classList.toggle("earlier", !open && model.blanks.includes(state.canvas[i]));
-      cell.classList.toggle("fresh", at === position && Boolean(step && i in step.filled));
-      cell.classList.toggle("wrong", Boolean(broken && at >= broken.pass && broken.positions.includes(i)));
-    });
-    const left = [...text].filter((symbol) => model.blanks.includes(symbol)).length;
-    lane.passes.textContent = step ? `${step.passes} ${step.passes === 1 ? "pass" : "passes"}${left ? `, ${left} open` : ""}` : lane.waiting ? "waiting" : "";
-    const over = lane.result && at === lane.steps.length;
-    lane.cost.textContent = over ? `${lane.result.seconds.toFixed(2)} s, ${lane.result.rows} sequences` : "";
-    lane.end.className = !over ? "" : broken ? "bad" : "good";
-    lane.end.textContent = lane.error ?? (!over ? "" : broken ? `broke in pass ${broken.pass}: ${broken.message}` : lane.result.verdict);
-  }
+  const right = lanes.filter((lane) => lane.result && !lane.result.broken);
+  const fewest = Math.min(...right.map((lane) => lane.result.passes));
+  const best = new Set(right.length > 1 && lanes.every((lane) => lane.result) ? right.filter((lane) => lane.result.passes === fewest) : []);
+  const start = split(state.canvas);
+  for (const lane of lanes) paintLane(lane, model, start, best);
 }
 
 async function start(model, canvas) {
   position = 0;
   for (const lane of lanes) Object.assign(lane, { steps: [], result: null, error: null, waiting: true });
   paint(model);
+  player.start();
   await task((signal) => Promise.all(lanes.map(async (lane) => {
-    const body = { model: model.name, canvas, rule: lane.rule, seed: state.seed, temperature: state.temperature, greedy: state.greedy, verify: state.verify };
+    const body = { model: model.name, canvas, rule: lane.rule, seed: state.seed, temperature: state.temperature, greedy: chosen().greedy, verify: state.verify };
     try {
-      lane.result = await follow("api/decode", body, signal, (line) => line.pass && lane.steps.push(line.pass));
+      lane.result = await follow("api/decode", body, signal, (line) => line.pass && (lane.steps.push(line.pass), paint(model)));
     } catch (error) {
       if (signal.aborted) throw error;
       lane.error = error.message;
@@ -67,10 +77,19 @@ async function start(model, canvas) {
     lane.waiting = false;
     paint(model);
   })));
-  if (lanes.every((lane) => lane.result)) {
-    say("");
-    player.start();
-  }
+  const ends = lanes.filter((lane) => lane.result).map((lane) => `${parse(lane.rule).name} ${lane.result.broken ? "broke" : lane.result.verdict} in ${lane.result.passes}`);
+  if (ends.length) say(`Passes: ${ends.join(", ")}.`);
+}
+
+function column(rule, n, rules, model, change) {
+  const lane = { rule, steps: [], result: null, error: null, waiting: false, passes: h("b"), left: h("span"), end: h("p"), bar: h("progress", { max: 1, value: 0, "aria-label": "Filled" }) };
+  const editor = h("div");
+  ruleEditor(editor, rules, model, rule, (spec) => change(n, spec));
+  const { name } = parse(rule);
+  const head = h("details", {}, h("summary", { title: "Change this rule" }, h("b", {}, name), " ", h("span", { className: "quiet" }, shown(rule))), editor);
+  lane.board = miniature(lane, model);
+  lane.column = h("article", { "aria-label": rule }, head, h("p", { className: "about" }, inWords(rules.find((one) => one.name === name) ?? { name })), lane.board, h("div", {}, lane.bar, h("p", { className: "tally" }, lane.passes, lane.left), lane.end));
+  return lane;
 }
 
 /** Rebuilds the race for the current canvas and rules. */
@@ -78,23 +97,17 @@ export function buildRace(rules, model) {
   task.abort();
   player?.stop();
   position = 0;
-  const change = (n, spec) => set({ race: state.race.map((old, m) => (m === n ? spec : old)) });
-  lanes = state.race.map((rule, n) => {
-    const lane = { rule, steps: [], result: null, error: null, waiting: false, passes: h("b"), cost: h("span"), end: h("p") };
-    const editor = h("div");
-    ruleEditor(editor, rules, model, rule, (spec) => change(n, spec));
-    lane.column = h("article", { "aria-label": rule }, editor, miniature(lane, model), h("p", {}, lane.passes, " ", lane.cost), lane.end);
-    return lane;
-  });
-  const count = h("select", { "aria-label": "Number of rules", onchange: (event) => set({ race: [...state.race, "threshold", "mi-bound", "eb"].slice(0, Number(event.target.value)) }) },
+  const { race } = chosen();
+  lanes = race.map((rule, n) => column(rule, n, rules, model, (at, spec) => set({ race: race.map((old, m) => (m === at ? spec : old)) })));
+  const number = h("select", { "aria-label": "Number of rules", onchange: (event) => set({ race: [...race, ...SPARE].slice(0, Number(event.target.value)) }) },
     ...COUNTS.map((n) => h("option", { value: n, selected: n === lanes.length }, `${n} rules`)));
   const controls = h("div", { className: "player" });
   refill(
     $("#race"),
-    h("div", { className: "row" }, h("button", { type: "button", className: "main", id: "start-race", onclick: () => start(model, state.canvas) }, "Race"), count, controls),
-    h("div", { className: "lanes" }, ...lanes.map((lane) => lane.column)),
+    h("div", { className: "row" }, h("button", { type: "button", className: "main", id: "start-race", onclick: () => start(model, state.canvas) }, "Start the race"), number, controls),
+    h("div", { className: "lanes", dataset: { lanes: lanes.length } }, ...lanes.map((lane) => lane.column)),
   );
-  player = createPlayer(controls, (to) => ((position = to), paint(model)));
+  player = createPlayer(controls, (to) => ((position = to), paint(model)), { pace: 200, more: () => lanes.some((lane) => lane.waiting) });
   paint(model);
 }
 

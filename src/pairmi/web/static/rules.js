@@ -1,26 +1,37 @@
 // An editor for a rule, made from the catalogue: a new rule appears by itself.
 
 import { h, refill } from "./dom.js";
+import { list, mark } from "./help.js";
+import { PARAMETERS, RULES } from "./words.js";
 
 export function parse(spec) {
   const [name, tail = ""] = spec.split(":");
   return { name, options: Object.fromEntries(tail.split(",").filter(Boolean).map((part) => part.split("="))) };
 }
+/** A rule with what is set in it, to read. */
+export const shown = (spec) => Object.entries(parse(spec).options).map(([key, value]) => `${key.replace("_", " ")} ${value}`).join(", ");
+export const inWords = (rule) => RULES[rule.name] ?? rule.about;
 
 function field(parameter, value, model, change) {
   const choices = parameter.kind === "mi" ? model.estimates : parameter.choices;
+  const label = (control) => h("label", { title: PARAMETERS[parameter.name] ?? "" }, `${parameter.name} `, control);
   if (choices.length) {
     const usual = parameter.kind === "mi" ? model.estimates[0] : parameter.default;
     const options = choices.map((choice) => h("option", { value: choice, selected: choice === (value ?? usual) }, choice));
-    return h("label", {}, `${parameter.name} `, h("select", { onchange: (event) => change(event.target.value === usual ? undefined : event.target.value) }, ...options));
+    return label(h("select", { onchange: (event) => change(event.target.value === usual ? undefined : event.target.value) }, ...options));
   }
   const input = h("input", { type: "number", step: parameter.kind === "int" ? 1 : "any", value: value ?? parameter.default });
   input.addEventListener("change", () => change(input.value === "" || Number(input.value) === parameter.default ? undefined : input.value));
-  return h("label", {}, `${parameter.name} `, input);
+  return label(input);
 }
 
-/** Fills `place` with controls for `spec`; calls `changed` with the new specification. */
-export function ruleEditor(place, rules, model, spec, changed) {
+function explanation(rule) {
+  const parameters = rule.parameters.map(({ name }) => [name, PARAMETERS[name] ?? "see the definition"]);
+  return h("div", {}, h("p", {}, inWords(rule)), list([...parameters, ["Definition", rule.about], ["Source", rule.reference]]));
+}
+
+/** Fills `place` with controls for `spec`; calls `changed` with the new specification, or null for the recommended one. */
+export function ruleEditor(place, rules, model, spec, changed, advice = null) {
   const { name, options } = parse(spec);
   const rule = rules.find((one) => one.name === name) ?? rules[0];
   const tell = (key, value) => {
@@ -32,7 +43,8 @@ export function ruleEditor(place, rules, model, spec, changed) {
     place,
     h("div", { className: "row rule" },
       h("select", { onchange: (event) => changed(event.target.value), "aria-label": "Rule" }, ...names),
+      mark(`the rule ${rule.name}`, () => explanation(rule)),
       ...rule.parameters.map((parameter) => field(parameter, options[parameter.name], model, (value) => tell(parameter.name, value)))),
-    h("p", { className: "about", title: rule.reference }, rule.about),
+    h("p", { className: "about" }, inWords(rule), " ", advice && (advice.taken ? h("b", {}, `Recommended for ${advice.purpose}.`) : h("button", { type: "button", className: "link", onclick: () => changed(null) }, `Use the one recommended for ${advice.purpose}`))),
   );
 }

@@ -1,14 +1,14 @@
-// What the user has chosen: kept in the address, so that a link is the state; canvases can be undone.
+// What the user has chosen: kept in the address, so that a link is the state; canvases can be undone. null = not chosen.
 
-const EXAMPLE = {
-  9: "97.2.....2.3.8.69...54...7.7.........3....1....9.75..41.75.8..33.2..1......7.....",
-  protein: "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC..............WGQGTLVTVSS",
+const whole = (most) => (text) => /^\d+$/.test(text) && Number(text) <= most;
+const one = (...allowed) => (text) => allowed.includes(text);
+const CHECKS = {
+  view: one("board", "sequence", "race"), mi: one("head", "probe"), greedy: one("true", "false"), verify: one("true", "false"),
+  cell: whole(511), pass: whole(9999), seed: whole(2 ** 31 - 1), temperature: (text) => Number(text) >= 0.01 && Number(text) <= 100,
 };
-const RACE = ["sequential", "top-k:k=4", "eb", "mi-guided"];
-const NUMBERS = ["cell", "pass", "seed", "temperature"];
-const FLAGS = ["greedy", "verify"];
+const VALUES = { cell: Number, pass: Number, seed: Number, temperature: Number, greedy: (text) => text === "true", verify: (text) => text === "true", race: (text) => text.split(" ").filter(Boolean).slice(0, 4) };
 
-export const state = { view: "board", model: "", canvas: "", mi: "head", cell: null, rule: "mi-guided", seed: 0, temperature: 1, greedy: true, verify: false, pass: 0, race: RACE };
+export const state = { view: "board", model: "", canvas: "", mi: "head", cell: null, rule: null, seed: 0, temperature: 1, greedy: null, verify: false, pass: 0, race: null };
 const DEFAULTS = { ...state };
 const past = [];
 const future = [];
@@ -17,12 +17,6 @@ let listener = () => {};
 export const onChange = (callback) => (listener = callback);
 export const canUndo = () => past.length > 0;
 export const canRedo = () => future.length > 0;
-
-export function example(model) {
-  if (model.side === 9) return EXAMPLE[9];
-  const protein = model.length === null && [...EXAMPLE.protein].every((letter) => letter === "." || model.symbols.includes(letter));
-  return protein ? EXAMPLE.protein : ".".repeat(model.length ?? 24);
-}
 
 export function set(changes, remember = true) {
   const moved = ["canvas", "model"].some((key) => key in changes && changes[key] !== state[key]);
@@ -47,21 +41,18 @@ export const redo = () => travel(future, past);
 function write() {
   const shown = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
-    const text = key === "race" ? value.join(" ") : value;
-    const usual = key === "race" ? DEFAULTS.race.join(" ") : DEFAULTS[key];
-    if (value !== null && text !== usual) shown.set(key, String(text));
+    if (value !== null && value !== DEFAULTS[key]) shown.set(key, key === "race" ? value.join(" ") : String(value));
   }
-  history.replaceState(null, "", `#${shown}`);
+  history.replaceState(null, "", `${location.search}#${shown}`);
 }
 
-/** Takes what the address says, as far as it makes sense. */
+/** Takes what the address says, as far as it makes sense; returns what does not. */
 export function read() {
+  const wrong = [];
   for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
-    if (!(key in state)) continue;
-    if (NUMBERS.includes(key)) state[key] = Number.isFinite(Number(text)) ? Math.max(0, Number(text)) : DEFAULTS[key];
-    else if (FLAGS.includes(key)) state[key] = text === "true";
-    else if (key === "race") state.race = text.split(" ").filter(Boolean).slice(0, 4);
-    else state[key] = text;
+    if (!(key in state)) wrong.push(`${key.slice(0, 30)} means nothing here`);
+    else if (CHECKS[key] && !CHECKS[key](text)) wrong.push(`${key} cannot be ${text.slice(0, 30) || "empty"}`);
+    else state[key] = VALUES[key] ? VALUES[key](text) : text;
   }
-  if (!["board", "sequence", "race"].includes(state.view)) state.view = "board";
+  return wrong;
 }
