@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.backbones import antiberty, esmc, huggingface
+from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.pretrained import read_kind, readable
@@ -25,6 +25,7 @@ from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.in_turn import InTurn
+from pairmi.tasks.protein.scaffold import read_scaffold
 from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import Backbone, Limited, Objecting, PairmiError, PairwiseMI, Prediction, Selector, Tokens, Vocab
@@ -101,6 +102,8 @@ def load(
     head: str | None = None,
     layer: int | None = None,
     precision: str | None = None,
+    structure: str | Path | None = None,
+    chain: str | None = None,
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
@@ -108,7 +111,13 @@ def load(
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
     the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
+    "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
     """
+    if name == "proteinmpnn":
+        model = _designer(structure, chain, Settings(layer, attention, device, precision))
+        return model if head is None else with_head(model, head)
+    if structure is not None or chain is not None:
+        raise PairmiError(f"load: {name!r} takes no structure= or chain=; they are for 'proteinmpnn'")
     if name in WORLDS:
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols)
@@ -119,12 +128,21 @@ def load(
         return model if head is None else with_head(model, head)
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
-        raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS, 'antiberty'))}")
+        raise PairmiError(f"load: no model or file {name!r}; {_closest(name, (*EMBEDDED, *WORLDS, 'antiberty', 'proteinmpnn'))}")
     backbone = load_own(file, Settings(layer, attention, device, precision))
     is_sudoku = backbone.length == 81 and "".join(backbone.vocab.symbols) == "123456789"
     model = Model(backbone, name, sudoku.peers(), sudoku.conflict, sudoku.cell_name, _search_sudoku) if is_sudoku else Model(backbone, name)
     own = name if name in EMBEDDED and name in HEADED and layer is None else None  # who asks for a layer gets that, not what a head reads
     return model if head is None and own is None else with_head(model, head or cast(str, own))
+
+
+def _designer(structure: str | Path | None, chain: str | None, settings: Settings) -> Model:
+    """ProteinMPNN for a structure, with its contacts as the graph and its residues called as in the file."""
+    if structure is None:
+        raise PairmiError("load: 'proteinmpnn' needs structure=FILE, a PDB file with the backbone atoms")
+    scaffold = read_scaffold(Path(structure), chain)
+    contacts = torch.from_numpy(scaffold.contacts).double().fill_diagonal_(0)
+    return Model(proteinmpnn.load(scaffold, settings), "proteinmpnn", contacts, place=scaffold.place)
 
 
 def _masked_lm(name: str, settings: Settings) -> MaskedLM:
