@@ -54,6 +54,22 @@ def _decode(command: Adding) -> None:
     _engine(parser)
 
 
+def _design(command: Adding) -> None:
+    parser = command("design", "sequences for a protein structure, by ProteinMPNN, as FASTA with scores")
+    parser.add_argument("--structure", type=Path, required=True, help="a PDB file with the atoms of the backbone")
+    parser.add_argument("--chain", help="only these chains, such as A or A,B; default: all")
+    parser.add_argument("--fix", nargs="+", default=[], metavar="RESIDUES", help="keep these as they are: A:1-10 A:52A B, as in the file")
+    parser.add_argument("--count", type=int, default=10, help="how many designs")
+    parser.add_argument("--rule", default="eb:budget=1", help="as for decode; the original's way is sequential:by=random")
+    parser.add_argument("--head", help="a head for ProteinMPNN, for rules that look at pairs")
+    parser.add_argument("--verify", action="store_true", help="as for decode")
+    parser.add_argument("--seed", type=int, default=0, help="of all random draws")
+    parser.add_argument("--temperature", type=float, default=0.1, help="of the draws, as in the original")
+    parser.add_argument("--greedy", action="store_true", help="take the likeliest residues")
+    parser.add_argument("--batch", type=int, default=64, help="sequences decoded at once; no result depends on it")
+    parser.add_argument("--out", type=Path, help="FASTA file; default: standard output")
+
+
 def _rules(command: Adding) -> None:
     command("rules", "the catalogue of decoding rules").add_argument("--json", action="store_true", help="as JSON")
 
@@ -219,7 +235,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench, _explore):
+    for add in (_mi, _decode, _design, _rules, _data, _train, _labels, _plan, _bench, _explore):
         add(command)
     return parser
 

@@ -177,6 +177,7 @@ class ProteinMPNN(nn.Module):
         known = tokens != self.vocab.size
         return self.in_order(tokens, torch.where(known, known.cumsum(1), tokens.shape[1] + 1))
 
+    @torch.no_grad()
     def in_order(self, tokens: Tokens, order: Ranks) -> Prediction:
         """One pass in which each position sees those of a lower `order`: for a complete sequence all conditionals of that order."""
         pieces = max(1, CACHED_EDGES // self.near.numel())

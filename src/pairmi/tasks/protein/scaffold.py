@@ -1,6 +1,7 @@
 """Scaffolds: the backbones of protein chains, for which sequences are designed."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -123,9 +124,9 @@ def read_scaffold(file: Path, chain: str | None = None) -> Scaffold:
         if missing:
             raise PairmiError(f"{file}: residue {residue} ({residue.letter}) lacks {', '.join(missing)}; model it, or remove the residue")
     residues = [residue for residue, _ in chosen]
-    twice = next((str(one) for one, other in pairwise(residues) if str(one) == str(other)), None)
-    if twice is not None:
-        raise PairmiError(f"{file}: there are two residues {twice}; keep one of them")
+    twice = [name for name, count in Counter(map(str, residues)).items() if count > 1]
+    if twice:
+        raise PairmiError(f"{file}: there are two residues {twice[0]}; keep one of them")
     backbones = np.array([[places[atom] for atom in BACKBONE] for _, places in chosen], dtype=float)
     sides = np.array([places.get("CB", places["CA"]) for _, places in chosen], dtype=float)
     return Scaffold(file.stem, tuple(residues), backbones, sides)
@@ -137,11 +138,12 @@ def _residues(atoms: Any, file: Path) -> Iterator[tuple[Residue, dict[str, np.nd
 
     borders = get_residue_starts(atoms, add_exclusive_stop=True)
     for start, stop in pairwise(borders):
-        first, places = atoms[start], dict(zip(atoms.atom_name[start:stop], atoms.coord[start:stop], strict=True))
-        residue = Residue(first.chain_id, int(first.res_id), first.ins_code, THREE_LETTERS.get(first.res_name, "X"))
+        first, names = atoms[start], list(dict.fromkeys(atoms.res_name[start:stop].tolist()))
+        places = dict(zip(atoms.atom_name[start:stop][::-1], atoms.coord[start:stop][::-1], strict=True))  # of atoms listed twice the first
+        residue = Residue(str(first.chain_id), int(first.res_id), str(first.ins_code), THREE_LETTERS.get(names[0], "X"))
+        if residue.letter != "X" and len(names) > 1:
+            raise PairmiError(f"{file}: there are two residues {residue}, {' and '.join(names)}; keep one of them")
         if residue.letter != "X":
             yield residue, places
         elif {"N", "CA", "C"} <= places.keys():
-            raise PairmiError(
-                f"{file}: residue {residue} is {first.res_name}, no standard one; rename it to what it stands for, or remove it"
-            )
+            raise PairmiError(f"{file}: residue {residue} is {names[0]}, no standard one; rename it to what it stands for, or remove it")
