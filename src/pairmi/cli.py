@@ -60,7 +60,7 @@ def _design(command: Adding) -> None:
     parser.add_argument("--chain", help="only these chains, such as A or A,B; default: all")
     parser.add_argument("--fix", nargs="+", default=[], metavar="RESIDUES", help="keep these as they are: A:1-10 A:52A B, as in the file")
     parser.add_argument("--count", type=int, default=10, help="how many designs")
-    parser.add_argument("--rule", default="eb:budget=1", help="as for decode; the original's way is sequential:by=random")
+    parser.add_argument("--rule", default="top-k:k=4,by=random", help="as for decode; the original's way is sequential:by=random")
     parser.add_argument("--head", help="a head for ProteinMPNN, for rules that look at pairs")
     parser.add_argument("--verify", action="store_true", help="as for decode")
     parser.add_argument("--seed", type=int, default=0, help="of all random draws")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import pairmi
+from heads import low_rank, save_head
 from pairmi.backbones import proteinmpnn
 from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.proteinmpnn_features import PAIRS, nearest
@@ -187,6 +188,17 @@ def test_layers_and_weights_are_those_of_the_network_not_of_the_structure(toy: P
     assert identify(last) == identify(model)
     with pytest.raises(PairmiError, match=r"ProteinMPNN: layers must be one or more of 0..3, got \[4\]"):
         last.backbone.reporting([4])
+
+
+def test_a_head_is_for_the_weights_and_so_for_every_structure(toy: Path, model: Model, tmp_path: Path) -> None:
+    head = save_head(tmp_path / "head.safetensors", low_rank(width=128, symbols=20, length=0, layers=2), model, (2, 3))
+    guided = load("proteinmpnn", structure=toy, head=head)
+    found = pairmi.mutual_information(guided, "." * 14, head=head)
+    assert found.rows == 1
+    assert torch.equal(found.matrix, found.matrix.T)
+    assert float(found.matrix.max()) > 0
+    assert guided(torch.full((1, 14), 20)).hidden.shape == (1, 14, 256)
+    assert pairmi.decode(guided, "." * 14, rule="mi-bound", verify=True).passes <= 28
 
 
 def test_a_single_residue_is_a_structure_too(tmp_path: Path) -> None:
