@@ -29,7 +29,9 @@ from pairmi.tasks.protein.structures import Structure
 
 Record = dict[str, Any]
 NEIGHBOURS = 48  # of the model
+AIM = 0.8  # precision at L, set before it was measured
 METHOD = "mutual information"
+AMONG = f"chance among its {NEIGHBOURS} nearest"
 MARKS = "<!-- proteinmpnn_contacts.py -->\n", "<!-- end of proteinmpnn_contacts.py -->\n"
 BINS = np.array([4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 25, 30, 40])  # Angstrom
 
@@ -69,19 +71,22 @@ def scores_of(scaffold: Scaffold, matrix: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+def linked_pairs(scaffold: Scaffold) -> np.ndarray:
+    """The pairs of which one is among the nearest of the other: only these exchange messages."""
+    near = nearest(torch.from_numpy(scaffold.atoms[:, 1]), NEIGHBOURS).numpy()
+    linked = np.zeros((len(near), len(near)), dtype=bool)
+    linked[np.arange(len(near))[:, None], near] = True
+    return linked | linked.T
+
+
 def among_neighbours(scaffold: Scaffold) -> list[Record]:
     """The share of contacts among the pairs that exchange messages: chance for who knows the model's graph and nothing else."""
-    length = len(scaffold.text)
-    near = nearest(torch.from_numpy(scaffold.atoms[:, 1]), NEIGHBOURS).numpy()
-    linked = np.zeros((length, length), dtype=bool)
-    linked[np.arange(length)[:, None], near] = True
-    linked |= linked.T
-    found = []
+    linked, found = linked_pairs(scaffold), []
     for separation in SEPARATIONS:
-        i, j = candidates(length, separation)
+        i, j = candidates(len(linked), separation)
         share = float(scaffold.contacts[i, j][linked[i, j]].mean()) if linked[i, j].any() else 0.0
-        about = {"protein": scaffold.name, "length": length, "separation": separation, "precision": share, "rows": 0}
-        found += [about | {"top": top, "method": f"chance among its {NEIGHBOURS} nearest"} for top in ("L", "L/2")]
+        about = {"protein": scaffold.name, "length": len(linked), "separation": separation, "precision": share, "rows": 0}
+        found += [about | {"top": top, "method": AMONG} for top in ("L", "L/2")]
     return found
 
 
@@ -112,7 +117,7 @@ def draw(scaffolds: list[Scaffold], matrices: list[np.ndarray], file: Path) -> s
 def _draw_map(axis: Any, figure: Any, scaffold: Scaffold, matrix: np.ndarray) -> None:
     length = len(matrix)
     shown = np.where(np.triu(np.ones((length, length)), SEPARATIONS[0]) > 0, matrix, np.nan)
-    image = axis.imshow(shown, cmap="Blues", vmin=0, vmax=float(np.nanquantile(shown, 0.995)))
+    image = axis.imshow(np.sqrt(shown), cmap="Blues", vmin=0, vmax=float(np.sqrt(np.nanquantile(shown, 0.998))))
     i, j = candidates(length, SEPARATIONS[0])
     best = np.argsort(-matrix[i, j], kind="stable")[:length]
     right = scaffold.contacts[i[best], j[best]]
@@ -122,7 +127,8 @@ def _draw_map(axis: Any, figure: Any, scaffold: Scaffold, matrix: np.ndarray) ->
     axis.scatter(i[touching], j[touching], s=6, color="k", marker="s", label="contact")
     axis.set(title=f"{scaffold.name}: MI above, contacts below", xlabel="residue", ylabel="residue")
     axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False)
-    figure.colorbar(image, ax=axis, shrink=0.75, label="nats")
+    bar = figure.colorbar(image, ax=axis, shrink=0.75, label="nats (colour: square root)")
+    bar.ax.yaxis.set_major_formatter(lambda root, _: f"{root**2:.3f}")
 
 
 def _draw_fall(axis: Any, scaffolds: list[Scaffold], matrices: list[np.ndarray]) -> None:
@@ -135,7 +141,7 @@ def _draw_fall(axis: Any, scaffolds: list[Scaffold], matrices: list[np.ndarray])
     centres, quantiles = [], []
     for low, high in pairwise(BINS):
         inside = mi[(away >= low) & (away < high)]
-        if len(inside) >= 20:
+        if len(inside) >= 20 and np.median(inside) > 1e-6:  # beyond the nearest it is 0
             centres.append((low + high) / 2)
             quantiles.append(np.quantile(inside, (0.1, 0.5, 0.9)).clip(1e-6))
     if centres:
@@ -143,7 +149,14 @@ def _draw_fall(axis: Any, scaffolds: list[Scaffold], matrices: list[np.ndarray])
         axis.fill_between(centres, lows, highs, color="#0072B2", alpha=0.2, label="10 % to 90 % of the pairs")
         axis.plot(centres, medians, "o-", color="#0072B2", ms=4, label="median")
     axis.axvline(8, color="k", lw=0.8, ls=":", label="contact: closer than 8 Å")
-    axis.set(yscale="log", xlabel="distance of C-beta (Å)", ylabel="MI (nats)", title=f"all pairs {SEPARATIONS[0]} or more apart")
+    axis.set(
+        yscale="log",
+        xlim=(4, None),
+        ylim=(1e-5, None),
+        xlabel="distance of C-beta (Å)",
+        ylabel="MI (nats)",
+        title=f"all pairs {SEPARATIONS[0]} or more apart",
+    )
     axis.grid(alpha=0.25)
     axis.legend(fontsize=8, loc="upper right", frameon=False)
 
@@ -152,10 +165,14 @@ def section(scaffolds: list[Scaffold], records: list[Record], lines: list[Record
     about = ", ".join(f"{key} {value}" for key, value in (records[0]["provenance"] | {"printed at": provenance()["commit"][:12]}).items())
     total = mean_interval(np.array([sum(record["upper"]) for record in records]))
     share = mean_interval(np.array([sum(record["upper"]) / record["entropy"] for record in records]))
-    main = next(line for line in lines if line["method"] == METHOD and line["top"] == "L" and line["separation"] == f">= {SEPARATIONS[0]}")
+    here = {line["method"]: line for line in lines if (line["top"], line["separation"]) == ("L", f">= {SEPARATIONS[0]}")}
+    main, linked = here[METHOD], here[AMONG]
     columns = ("method", "proteins", "separation", "top", "precision", "low", "high", "rows")
     spent = [record["rows"] / record["seconds"] for record in records]
     doubts = {key: float(np.mean([record[key] for record in records])) for key in ("asymmetry", "inconsistency")}
+    full = sum(1 + 20 * len(scaffold.text) for scaffold in scaffolds)
+    outside = [float(np.max(square(r, len(s.text))[~linked_pairs(s)], initial=0.0)) for s, r in zip(scaffolds, records, strict=True)]
+    reached = "is reached" if main["precision"] >= AIM else "is missed"
     mean = np.mean([np.mean(record["upper"]) for record in records])
     each = [
         {"structure": s.name, "residues": len(s.text), "total MI (nats)": sum(r["upper"])}
@@ -174,14 +191,16 @@ the same structure (C-beta closer than 8 Å). Precision is among the L or L/2 st
 
 ![contacts](figures/proteinmpnn_contacts.png)
 
-**What it means.** The model was *given* the structure: this is no prediction of contacts, and the map must not be read as the model having found the fold. Distance alone ranks contacts perfectly, because a contact is a distance. What MI adds is which of the many near pairs the model treats as one decision: of the pairs
-{SEPARATIONS[0]} or more apart that it couples most, {100 * main["precision"]:.0f} % [{100 * main["low"]:.0f}, {100 * main["high"]:.0f}] touch. The couplings are physical neighbours, not neighbours in the list of {"48"} that it exchanges messages with (in proteins of this size most residues are in that list).
-The ceiling is below 1 where a protein has fewer contacts than L that far apart. Drawn on the left: {drawn}, the middle one by precision.
+**What it means.** The model was *given* the structure: this is no prediction of contacts, and the map must not be read as the model having found the fold. Distance ranks contacts better, because a contact is a distance. What MI says is which residues the model couples once it has the structure: of the L
+pairs {SEPARATIONS[0]} or more apart that it couples most, {100 * main["precision"]:.0f} % [{100 * main["low"]:.0f}, {100 * main["high"]:.0f}] touch. Our aim of {100 * AIM:.0f} % {reached}.
 
-The total is small: {total.value:.1f} nats a protein [{total.low:.1f}, {total.high:.1f}], {100 * share.value:.1f} % of the entropy of all residues. Given the structure, residues are nearly independent: that is what makes parallel design cheap. The matrix of directed values differs from its transpose by {doubts["asymmetry"]:.2g} nats
-on average (mean MI {mean:.2g}), and the mixture of its conditionals from its marginals by {doubts["inconsistency"]:.2g}: the model is no exact joint distribution, and weak pairs are below what it is consistent to.
+The fair chance level is that of the model's graph. In an empty sequence a residue can move only those that have it among their {NEIGHBOURS} nearest (C-alpha), so all other pairs share nothing by construction (the largest such entry, kept to 6 digits: {max(outside):.2g} nats). Of the pairs in the graph {100 * linked["precision"]:.0f} % touch, so the graph alone does not explain the ranking.
+Within the graph, MI falls with distance (right). The ceiling is below 1 where a protein has fewer than L contacts that far apart. Drawn on the left: {drawn}, the middle one by precision.
 
-Cost: {min(r["rows"] for r in records)} to {max(r["rows"] for r in records)} rows a structure, {min(spent):.0f} to {max(spent):.0f} rows a second on one core of a shared machine; the encoder runs once.
+Summed over pairs it is {total.value:.1f} nats a protein [{total.low:.1f}, {total.high:.1f}], {100 * share.value:.1f} % of the summed entropy of the residues. The directed matrix differs from its transpose by {doubts["asymmetry"]:.2g} nats a pair (mean MI {mean:.2g}), and the mixtures of conditionals
+from the marginals by {doubts["inconsistency"]:.2g}: the model is no exact joint distribution, so its weak pairs are not to be trusted.
+
+Cost: {min(r["rows"] for r in records)} to {max(r["rows"] for r in records)} rows a structure, {min(spent):.0f} to {max(spent):.0f} rows a second on one core of a busy shared machine; the encoder runs once. The floor prunes next to nothing here: {sum(r["rows"] for r in records)} of {full} rows.
 
 <details><summary>Each structure</summary>
 
