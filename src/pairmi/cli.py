@@ -94,6 +94,22 @@ def _decode(command: Adding) -> None:
     add_engine(parser)
 
 
+def _design(command: Adding) -> None:
+    parser = command("design", "sequences for a protein structure, by ProteinMPNN, as FASTA with scores")
+    parser.add_argument("--structure", type=Path, required=True, help="a PDB file with the atoms of the backbone")
+    parser.add_argument("--chain", help="only these chains, such as A or A,B; default: all")
+    parser.add_argument("--fix", nargs="+", default=[], metavar="RESIDUES", help="keep these as they are: A:1-10 A:52A B, as in the file")
+    parser.add_argument("--count", type=positive, default=10, help="how many designs")
+    parser.add_argument("--rule", default="top-k:k=4,by=random", help="as for decode; the original's way is sequential:by=random")
+    parser.add_argument("--head", help="a head for ProteinMPNN, for rules that look at pairs")
+    parser.add_argument("--verify", action="store_true", help="as for decode")
+    parser.add_argument("--seed", type=seed, default=0, help="of all random draws")
+    parser.add_argument("--temperature", type=float, default=0.1, help="of the draws, as in the original")
+    parser.add_argument("--greedy", action="store_true", help="take the likeliest residues")
+    parser.add_argument("--batch", type=positive, default=64, help="sequences decoded at once; no result depends on it")
+    parser.add_argument("--out", type=writable, help="FASTA file; default: standard output")
+
+
 def _rules(command: Adding) -> None:
     command("rules", "the catalogue of decoding rules").add_argument("--json", action="store_true", help="as JSON")
 
@@ -227,7 +243,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan):
+    for add in (_mi, _decode, _design, _rules, _data, _train, _labels, _plan):
         add(command)
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))
     _explore(command)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairmi.backbones import antiberty, esmc, huggingface
+from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
@@ -21,6 +21,8 @@ from pairmi.mi.heads import build, reporting
 from pairmi.model import Model, device_of
 from pairmi.tasks.catalogue import TASKS
 from pairmi.tasks.protein.residues import speaks_protein
+from pairmi.tasks.protein.scaffold import read_scaffold
+from pairmi.tasks.protein.task import Design
 from pairmi.tasks.tables import WORLDS, InWorld
 from pairmi.types import PairmiError
 
@@ -49,6 +51,8 @@ def load(
     head: str | None = None,
     layer: int | None = None,
     precision: str | None = None,
+    structure: str | Path | None = None,
+    chain: str | None = None,
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
@@ -56,11 +60,16 @@ def load(
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
     the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
+    "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
     settings = Settings(layer, attention, device, precision)
-    if name in WORLDS:
+    if (structure is not None or chain is not None) and name != "proteinmpnn":
+        raise PairmiError(f"load: {name!r} takes no structure= or chain=; they are for 'proteinmpnn'")
+    if name == "proteinmpnn":
+        model = _designer(structure, chain, settings)
+    elif name in WORLDS:
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols).to(chosen_device(device or "cpu"))
         model = Model(table, name, InWorld(world, TASKS.get(name, TASKS["sequences"])))
@@ -75,6 +84,14 @@ def load(
     return model if head is None else with_head(model, head)
 
 
+def _designer(structure: str | Path | None, chain: str | None, settings: Settings) -> Model:
+    """ProteinMPNN for a structure."""
+    if structure is None:
+        raise PairmiError("load: 'proteinmpnn' needs structure=FILE, a PDB file with the backbone atoms")
+    scaffold = read_scaffold(Path(structure), chain)
+    return Model(proteinmpnn.load(scaffold, settings), "proteinmpnn", Design(scaffold))
+
+
 def _masked_lm(name: str, settings: Settings) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
     if name == "antiberty":
@@ -86,7 +103,7 @@ def _own(name: str, settings: Settings) -> Model:
     """Embedded weights, or a file that pairmi wrote; its description names the task."""
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
-        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, 'antiberty'))}")
+        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, 'antiberty', 'proteinmpnn'))}")
     tensors, about = load_tensors(file)
     about = about.get("job", about)  # a training checkpoint describes the job inside
     shape = about.get("shape")

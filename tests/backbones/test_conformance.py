@@ -14,9 +14,10 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.types import Backbone, PairmiError, Tokens
 from rules import opinionated
+from structures import cut
 from worlds import generator
 
-OURS = ("tabular", "transformer")
+OURS = ("tabular", "transformer", "proteinmpnn")
 LENGTHS = (1, 2, 3, 7, 22)
 
 
@@ -34,6 +35,8 @@ def model(request: pytest.FixtureRequest, home: Path) -> Model:
         return load("sudoku4")
     if request.param == "transformer":
         return opinionated(TransformerConfig(symbols="abcde", length=12, width=16, depth=2, heads=2))
+    if request.param == "proteinmpnn":
+        return load("proteinmpnn", structure=cut(home / "two.pdb", A=(53, 58), B=(80, 83)))
     return load(str(home / request.param))
 
 

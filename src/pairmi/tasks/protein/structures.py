@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -23,21 +24,36 @@ class Structure:
     @property
     def contacts(self) -> Bool[np.ndarray, "L L"]:
         """The pairs that are closer than 8 Angstrom."""
-        apart = self.places[:, None] - self.places[None]
-        return np.asarray(np.sqrt((apart**2).sum(-1)) < TOUCHING)
+        return touching(self.places)
 
 
-def read_structure(file: Path) -> Structure:
-    """The first chain of the first model of a PDB file."""
+def touching(places: Float[np.ndarray, "L 3"]) -> Bool[np.ndarray, "L L"]:
+    """The pairs that are closer than 8 Angstrom."""
+    apart = places[:, None] - places[None]
+    return np.asarray(np.sqrt((apart**2).sum(-1)) < TOUCHING)
+
+
+def read_models(file: Path) -> tuple[Any, int]:
+    """The atoms of the first model of a PDB file (biotite's `AtomArray`), and the number of models."""
     try:
         from biotite import InvalidFileError
         from biotite.structure.io.pdb import PDBFile
     except ImportError as error:
         raise PairmiError("PDB: biotite is missing; pip install 'pairmi[protein]'") from error
+    if not file.is_file():
+        raise PairmiError(f"no file {file}; expected a PDB file")
+    if not file.stat().st_size:
+        raise PairmiError(f"{file} is empty; expected a PDB file")
     try:
-        atoms = PDBFile.read(file).get_structure(model=1)
+        found = PDBFile.read(file)
+        return found.get_structure(model=1), int(found.get_model_count())
     except (InvalidFileError, ValueError, UnicodeDecodeError) as error:
         raise PairmiError(f"{file} is no PDB file ({error})") from error
+
+
+def read_structure(file: Path) -> Structure:
+    """The first chain of the first model of a PDB file."""
+    atoms, _ = read_models(file)
     atoms = atoms[np.isin(atoms.res_name, list(THREE_LETTERS))]
     if not len(atoms):
         raise PairmiError(f"{file} holds no residue of a protein")
