@@ -102,6 +102,8 @@ def _train(command: Adding) -> None:
         help="denoiser: share of canvases in the model's own order; 0 = random masks only",
     )
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
+    parser.add_argument("--minimal", type=float, default=0.0, help="Sudoku: share of puzzles followed that are dug until minimal")
+    parser.add_argument("--again", type=float, default=0.0, help="denoiser: probability to begin again where the model was wrong")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: a GPU for each process; default: cuda where there is one")

@@ -36,10 +36,12 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     if start is not None and not grows:
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}")
     rates = Rates().scaled(options.peak)
+    followed = round(options.followed * options.batch)
     config = DenoiseConfig(
-        options.seed, options.batch, options.micro, round(options.followed * options.batch), rates=rates, precision=options.precision
+        options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, again=options.again
     )
-    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), cast(Transformer | None, start), processes)
+    corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal)
+    return Denoise(shape, config, corpus, cast(Transformer | None, start), processes)
 
 
 def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:

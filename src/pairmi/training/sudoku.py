@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from pairmi.decoding import Sampling, decode
@@ -25,6 +25,7 @@ class SudokuCorpus:
     solved_on: int = 64
     generating: float = 0.02  # share of the trajectories that start from the empty board, long ones; the others start from puzzles
     givens: tuple[int, int] = (20, 32)  # of these puzzles; where digging ends earlier, as few as it reaches
+    minimal: float = 0.0  # share of these puzzles that are dug until no given can be left out
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_base", complete_grids(self.grids, TRAINING + self.seed))
@@ -46,9 +47,15 @@ class SudokuCorpus:
         low, high = self.givens
         targets = torch.randint(low, high + 1, (count,), generator=rng).tolist()
         seeds = torch.randint(2**31, (count,), generator=rng).tolist()
+        if self.minimal:
+            targets = torch.where(torch.rand(count, generator=rng) < self.minimal, 0, torch.tensor(targets)).tolist()
         dug = [torch.from_numpy(dig(*one)) for one in zip(clean.numpy(), targets, seeds, strict=True)]
         empty = torch.rand(count, 1, generator=rng) < self.generating
         return torch.where(empty, EMPTY, torch.stack(dug)) if dug else clean, clean
+
+    def determined(self, noisy: Int[Tensor, "B 81"]) -> Bool[Tensor, " B"]:
+        """Of starts: all but the empty boards are puzzles with one solution."""
+        return (noisy != EMPTY).any(1)
 
     def turned(
         self, noisy: Int[Tensor, "B 81"], clean: Int[Tensor, "B 81"], rng: torch.Generator
