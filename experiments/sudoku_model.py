@@ -16,12 +16,14 @@ from tqdm import tqdm
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.stats import wilson
 from pairmi.decoding import Sampling
 from pairmi.provenance import provenance
 from pairmi.spec import identify, load
 from pairmi.tasks.sudoku.formats import read_puzzles
-from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
-from pairmi.tasks.sudoku.solver import solve
+from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, minimal_puzzles, paper_puzzles
+from pairmi.tasks.sudoku.solver import difficulty, solve
+from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.training.denoise import corrupt
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
@@ -32,6 +34,30 @@ def public_list(file: Path, limit: int) -> Puzzles:
     canvases = [record.canvas for _, record in zip(range(limit), read_puzzles(file.open()), strict=False)]
     solutions = [torch.from_numpy(solve(canvas.numpy())[0]) for canvas in canvases]
     return Puzzles(torch.stack(canvases), torch.stack(solutions))
+
+
+def by_difficulty(puzzles: Puzzles, good: str) -> list[dict[str, Any]]:
+    """What was solved of each grade, and of what is beyond in thirds by the guesses of a backtracking solver; `good` has a 1 for each."""
+    guesses = torch.tensor([difficulty(canvas) for canvas in puzzles.canvases.numpy()])
+    solved = torch.tensor([letter == "1" for letter in good])
+    groups = {str(grade): torch.nonzero(puzzles.grades == grade)[:, 0] for grade in Technique}
+    beyond = groups[str(Technique.BEYOND)]
+    names = ("fewest", "some", "most")
+    thirds = beyond[guesses[beyond].argsort(stable=True)].tensor_split(len(names))
+    groups |= {f"{Technique.BEYOND}, {name} guesses": third for name, third in zip(names, thirds, strict=True)}
+    table = []
+    for name, rows in groups.items():
+        if len(rows):
+            low, high = wilson(int(solved[rows].sum()), len(rows))
+            record = {
+                "needs": name,
+                "puzzles": len(rows),
+                "solved": float(solved[rows].double().mean()),
+                "interval": f"{low:.3f}-{high:.3f}",
+            }
+            spread = f"{int(guesses[rows].min())}-{int(guesses[rows].max())}"
+            table.append(record | {"mean givens": float(puzzles.givens[rows].double().mean()), "guesses": spread})
+    return table
 
 
 def main() -> None:
@@ -45,14 +71,17 @@ def main() -> None:
     options = parser.parse_args()
     model = load(options.model)
     weights = identify(model)
-    test = paper_puzzles(options.count, TEST)
+    test, minimal = paper_puzzles(options.count, TEST), minimal_puzzles(options.count, TEST)
     base = complete_grids(100_000, TRAINING)
-    overlap = len({row.numpy().tobytes() for row in base} & {row.numpy().tobytes() for row in test.solutions})
+    tested = {row.numpy().tobytes() for puzzles in (test, minimal) for row in puzzles.solutions}
+    overlap = len({row.numpy().tobytes() for row in base} & tested)
     assert overlap == 0, f"{overlap} test grids are among the training grids"
 
     few = max(1, options.count // 10)
     solving, empty = Boards("puzzles", "test", test.canvases, test.solutions), make_boards("empty", options.boards)
+    hard = Boards("minimal", "test", minimal.canvases, minimal.solutions)
     jobs: dict[str, tuple[Boards, str, Sampling]] = {
+        "minimal, most confident first, argmax": (hard, "sequential", GREEDY),
         "test, most confident first, argmax": (solving, "sequential", GREEDY),
         "generate, most confident first": (empty, "sequential", DRAWN),
         "generate, random order": (make_boards("empty", few), "sequential:by=random", DRAWN),
@@ -82,15 +111,35 @@ def main() -> None:
     }
     draw_calibration(curves, options.out.parent / "figures" / "sudoku_calibration.png")
     records = [done[what] | {"interval": f"{done[what]['low']:.3f}-{done[what]['high']:.3f}"} for what in jobs]
+    columns = ("needs", "puzzles", "solved", "interval", "mean givens", "guesses")
+    graded = {
+        what: report.table(by_difficulty(puzzles, done[f"{what}, most confident first, argmax"]["each"]["good"]), columns)
+        for what, puzzles in (("minimal", minimal), ("test", test))
+    }
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     text = f"""# The Sudoku model, measured
 
 Printed by `python experiments/sudoku_model.py --count {options.count} --boards {options.boards} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
 Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {sudoku.histogram(test.givens)} (mean
-{float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.
+{float(test.givens.double().mean()):.2f}). Minimal puzzles: {options.count} of which no given can be left out, givens
+{sudoku.histogram(minimal.givens)} (mean {float(minimal.givens.double().mean()):.2f}), as many of each difficulty as of another. None of
+the grids is among the training grids. Decoding is one cell at a time.
 
 {report.table(records, ("what", "boards", "quality", "interval", "passes", "seconds_per_board"))}
+
+## By difficulty
+
+The hardest technique that a puzzle needs: singles (naked and hidden), locked candidates, subsets (naked and hidden, of any size), or more
+than these; what is beyond in thirds by the symbols that a plain backtracking solver tries in vain. Minimal puzzles:
+
+{graded["minimal"]}
+
+The test puzzles with 27.1 givens:
+
+{graded["test"]}
+
+## Calibration
 
 Expected calibration error of the likeliest digit (15 bins): {curves["test puzzles"]["ece"]:.4f} on the empty cells of the test puzzles
 ({curves["test puzzles"]["cells"]} cells), {curves["uniform masks"]["ece"]:.4f} under uniform masks

@@ -64,7 +64,8 @@ def _data(command: Adding) -> None:
     parser.add_argument("--count", type=int, default=10, help="how many")
     parser.add_argument("--givens", default="27", help="given cells: a number, or a range such as 25-29")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same puzzles")
-    parser.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
+    parser.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty,technique with a header")
+    parser.add_argument("--minimal", action="store_true", help="22-28 givens, none of which can be left out, of each difficulty in turn")
 
 
 def _train(command: Adding) -> None:
@@ -103,6 +104,9 @@ def _train(command: Adding) -> None:
     )
     parser.add_argument("--grids", type=int, default=100_000, help="base grids, before augmentation")
     parser.add_argument("--minimal", type=float, default=0.0, help="Sudoku: share of puzzles followed that are dug until minimal")
+    parser.add_argument(
+        "--needing", default="singles", choices=("singles", "locked", "subsets", "beyond"), help="the least that a minimal one needs"
+    )
     parser.add_argument("--again", type=float, default=0.0, help="denoiser: probability to begin again where the model was wrong")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation, data and masks")
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 = torch's choice")

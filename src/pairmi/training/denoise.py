@@ -103,8 +103,10 @@ class DenoiseConfig:
 
     def __post_init__(self) -> None:
         named(self.precision, "DenoiseConfig")
-        if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1 or not 0 <= self.again < 1:
-            raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1, 0 <= followed <= batch and 0 <= again < 1, got {self}")
+        if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1:
+            raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
+        if not 0 <= self.again < 1:
+            raise PairmiError(f"DenoiseConfig: again is a probability below 1 (at 1 a row would never start anew), got {self.again}")
 
 
 def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable:

@@ -28,6 +28,7 @@ def train_denoiser(options: argparse.Namespace) -> None:
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     from pairmi.spec import load
+    from pairmi.tasks.sudoku.techniques import Technique
     from pairmi.training.sudoku import SudokuCorpus
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
@@ -40,7 +41,7 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     config = DenoiseConfig(
         options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, again=options.again
     )
-    corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal)
+    corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal, needing=Technique[options.needing.upper()])
     return Denoise(shape, config, corpus, cast(Transformer | None, start), processes)
 
 
