@@ -15,7 +15,7 @@ from pairmi.tasks.sudoku.symmetry import random_symmetries, transform
 from pairmi.tasks.sudoku.techniques import Technique, technique
 from pairmi.types import Backbone, PairmiError
 
-TRIES = 30  # grids of which fewer than one in a million are so hard to dig
+TRIES = 30  # random digs; of a million grids less than one has none beyond among so many
 
 
 @dataclass(frozen=True)

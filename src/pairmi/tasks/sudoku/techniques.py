@@ -7,11 +7,10 @@ from jaxtyping import Int
 from numba import njit
 from numpy import ndarray
 
-from pairmi.tasks.sudoku.rules import units
-from pairmi.tasks.sudoku.solver import EMPTY, Grid
+from pairmi.tasks.sudoku.solver import ALL, EMPTY, Grid
 
-ALL = (1 << 9) - 1
-UNITS = units().numpy()  # [27, 9]: rows, columns, boxes
+CELLS = np.arange(81).reshape(9, 9)
+UNITS = np.concatenate([CELLS, CELLS.T, CELLS.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)])  # [27, 9]: rows, columns, boxes
 CROSSINGS = np.array(  # [54, 15] for each line and box that share three cells: these, the six others of the line, those of the box
     [
         [*sorted(line & box), *sorted(line - box), *sorted(box - line)]
