@@ -1,9 +1,10 @@
 """The Sudoku model's own figures: puzzles solved, boards generated, calibration. Results go to docs/sudoku-model.md.
 
     python experiments/sudoku_model.py [--lists FOLDER]
+    python experiments/sudoku_model.py --model runs/new.safetensors --only minimal test
 
 FOLDER may hold public lists of hard puzzles (*.txt, one puzzle a line). Every finished line is kept in --records, so that an
-interrupted run goes on where it stopped.
+interrupted run goes on where it stopped; with --only some lines are measured and printed, and no page is written.
 """
 
 import argparse
@@ -17,16 +18,21 @@ from pairmi.backbones.identity import identify
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.stats import wilson
 from pairmi.commit import Sampling
 from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, paper_puzzles
-from pairmi.tasks.sudoku.solver import solve
+from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, minimal_puzzles, paper_puzzles
+from pairmi.tasks.sudoku.solver import difficulty, solve
+from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.training.denoise import corrupt
 from studies.sudoku_beliefs import calibration, histogram
 from studies.sudoku_files import read_puzzles
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
+SUREST = "most confident first, argmax"
+Line = tuple[Boards, str, Sampling]  # what is decoded, by which rule, how
 
 
 def public_list(file: Path, limit: int) -> Puzzles:
@@ -36,27 +42,50 @@ def public_list(file: Path, limit: int) -> Puzzles:
     return Puzzles(torch.stack(canvases), torch.stack(solutions))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="sudoku")
-    parser.add_argument("--lists", type=Path)
-    parser.add_argument("--count", type=int, default=1000, help="test puzzles; a tenth of them for what is only reported beside")
-    parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
-    parser.add_argument("--records", type=Path, default=Path("runs/results/solving.jsonl"))
-    parser.add_argument("--out", type=Path, default=Path("docs/sudoku-model.md"))
-    options = parser.parse_args()
-    model = load(options.model)
-    weights = identify(model)
-    test = paper_puzzles(options.count, TEST)
-    base = complete_grids(100_000, TRAINING)
-    overlap = len({row.numpy().tobytes() for row in base} & {row.numpy().tobytes() for row in test.solutions})
+def by_difficulty(puzzles: Puzzles, good: str) -> list[dict[str, Any]]:
+    """What was solved of each grade, and of what is beyond in thirds by the guesses of a backtracking solver; `good` has a 1 for each."""
+    guesses = torch.tensor([difficulty(canvas) for canvas in puzzles.canvases.numpy()])
+    solved = torch.tensor([letter == "1" for letter in good])
+    groups = {str(grade): torch.nonzero(puzzles.grades == grade)[:, 0] for grade in Technique}
+    beyond = groups[str(Technique.BEYOND)]
+    names = ("fewest", "some", "most")
+    thirds = beyond[guesses[beyond].argsort(stable=True)].tensor_split(len(names))
+    groups |= {f"{Technique.BEYOND}, {name} guesses": third for name, third in zip(names, thirds, strict=True)}
+    table = []
+    for name, rows in groups.items():
+        if len(rows):
+            low, high = wilson(int(solved[rows].sum()), len(rows))
+            record = {
+                "needs": name,
+                "puzzles": len(rows),
+                "solved": float(solved[rows].double().mean()),
+                "interval": f"{low:.3f}-{high:.3f}",
+            }
+            spread = f"{int(guesses[rows].min())}-{int(guesses[rows].max())}"
+            table.append(record | {"mean givens": float(puzzles.givens[rows].double().mean()), "guesses": spread})
+    return table
+
+
+def graded(puzzles: Puzzles, record: dict[str, Any]) -> str:
+    """The table by difficulty of a measured line."""
+    columns = ("needs", "puzzles", "solved", "interval", "mean givens", "guesses")
+    return report.table(by_difficulty(puzzles, record["each"]["good"]), columns)
+
+
+def disjoint(*tests: Puzzles) -> None:
+    """Stop if a test grid is among the training grids."""
+    tested = {row.numpy().tobytes() for puzzles in tests for row in puzzles.solutions}
+    overlap = len({row.numpy().tobytes() for row in complete_grids(100_000, TRAINING)} & tested)
     assert overlap == 0, f"{overlap} test grids are among the training grids"
 
+
+def lines(options: argparse.Namespace, minimal: Puzzles, test: Puzzles) -> dict[str, Line]:
+    """What is measured, by name; with --only, what begins with one of these words."""
     few = max(1, options.count // 10)
-    solving, empty = Boards("puzzles", "test", test.canvases, test.solutions), make_boards("empty", options.boards)
-    jobs: dict[str, tuple[Boards, str, Sampling]] = {
-        "test, most confident first, argmax": (solving, "sequential", GREEDY),
-        "generate, most confident first": (empty, "sequential", DRAWN),
+    named: dict[str, Line] = {
+        f"minimal, {SUREST}": (Boards("minimal", "test", minimal.canvases, minimal.solutions), "sequential", GREEDY),
+        f"test, {SUREST}": (Boards("puzzles", "test", test.canvases, test.solutions), "sequential", GREEDY),
+        "generate, most confident first": (make_boards("empty", options.boards), "sequential", DRAWN),
         "generate, random order": (make_boards("empty", few), "sequential:by=random", DRAWN),
         "generate, temperature 0.7": (make_boards("empty", few), "sequential", Sampling(temperature=0.7)),
         "test, temperature 1": (make_boards("puzzles", few), "sequential", DRAWN),
@@ -64,18 +93,38 @@ def main() -> None:
     }
     for file in sorted(options.lists.glob("*.txt")) if options.lists else []:
         listed = public_list(file, few)
-        boards = Boards(file.stem, "public", listed.canvases, listed.solutions)
-        jobs[f"{file.stem} (first {len(listed.canvases)}; givens {histogram(listed.givens)}), argmax"] = (
-            boards,
-            "sequential",
-            GREEDY,
-        )
+        name = f"{file.stem} (first {len(listed.canvases)}; givens {histogram(listed.givens)}), argmax"
+        named[name] = (Boards(file.stem, "public", listed.canvases, listed.solutions), "sequential", GREEDY)
+    return {name: line for name, line in named.items() if not options.only or name.startswith(tuple(options.only))}
 
-    ledger, done = Ledger(options.records), {}
-    for what, (boards, spec, how) in tqdm(jobs.items(), desc="sudoku model"):
-        settings = sudoku.settings_of(model, boards, spec, how)
-        done[what] = ledger.measured(settings, lambda: sudoku.measure(model, boards, spec, how)) | {"what": what}  # noqa: B023 (called at once)
 
+def measured(model: Model, line: Line, ledger: Ledger) -> dict[str, Any]:
+    """A line from the ledger, or decoded now."""
+    record = ledger.measured(sudoku.settings_of(model, *line), lambda: sudoku.measure(model, *line))
+    return record | {"interval": f"{record['low']:.3f}-{record['high']:.3f}"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="sudoku")
+    parser.add_argument("--lists", type=Path)
+    parser.add_argument("--count", type=int, default=1000, help="test puzzles; a tenth of them for what is only reported beside")
+    parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="the lines that begin with one of these words")
+    parser.add_argument("--records", type=Path, default=Path("runs/results/solving.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("docs/sudoku-model.md"))
+    options = parser.parse_args()
+    model, ledger = load(options.model), Ledger(options.records)
+    minimal, test = minimal_puzzles(options.count, TEST), paper_puzzles(options.count, TEST)
+    disjoint(minimal, test)
+    todo = lines(options, minimal, test)
+    done = {what: measured(model, line, ledger) | {"what": what} for what, line in tqdm(todo.items(), desc="sudoku model")}
+    table = report.table(list(done.values()), ("what", "boards", "quality", "interval", "passes", "seconds_per_board"))
+    tables = {f"{name}, {SUREST}": puzzles for name, puzzles in (("minimal", minimal), ("test", test))}
+    shown = [graded(puzzles, done[name]) for name, puzzles in tables.items() if name in done]
+    if options.only:
+        print("\n\n".join([table, *shown]))
+        return
     rng = torch.Generator().manual_seed(TEST)
     noisy = corrupt(test.solutions, torch.linspace(0.05, 1, len(test.solutions)), model.vocab.size, rng)
     curves = {
@@ -83,16 +132,37 @@ def main() -> None:
         "uniform masks": calibration(model, noisy, test.solutions),
     }
     draw_calibration(curves, options.out.parent / "figures" / "sudoku_calibration.png")
-    records = [done[what] | {"interval": f"{done[what]['low']:.3f}-{done[what]['high']:.3f}"} for what in jobs]
+    text = page(f"--count {options.count} --boards {options.boards}", identify(model), minimal, test, [table, *shown], curves)
+    options.out.write_text(text)
+    print(text)
+
+
+def page(how: str, weights: str, minimal: Puzzles, test: Puzzles, tables: list[str], curves: dict[str, dict[str, Any]]) -> str:
+    """The whole text."""
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    text = f"""# The Sudoku model, measured
+    return f"""# The Sudoku model, measured
 
-Printed by `python experiments/sudoku_model.py --count {options.count} --boards {options.boards} --lists FOLDER` ({about}; weights {weights}).
+Printed by `python experiments/sudoku_model.py {how} --lists FOLDER` ({about}; weights {weights}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
-Wilson's, 95 %. Test puzzles: {options.count}, each with a proved unique solution, givens {histogram(test.givens)} (mean
-{float(test.givens.double().mean()):.2f}); none of their grids is among the training grids. Decoding is one cell at a time.
+Wilson's, 95 %. Test puzzles: {len(test.canvases)}, each with a proved unique solution, givens {histogram(test.givens)} (mean
+{float(test.givens.double().mean()):.2f}). Minimal puzzles: {len(minimal.canvases)} of which no given can be left out, givens
+{histogram(minimal.givens)} (mean {float(minimal.givens.double().mean()):.2f}), as many of each difficulty as of another. None of
+the grids is among the training grids. Decoding is one cell at a time.
 
-{report.table(records, ("what", "boards", "quality", "interval", "passes", "seconds_per_board"))}
+{tables[0]}
+
+## By difficulty
+
+The hardest technique that a puzzle needs: singles (naked and hidden), locked candidates, subsets (naked and hidden, of any size), or more
+than these; what is beyond in thirds by the symbols that a plain backtracking solver tries in vain. Minimal puzzles:
+
+{tables[1]}
+
+The test puzzles with 27.1 givens:
+
+{tables[2]}
+
+## Calibration
 
 Expected calibration error of the likeliest digit (15 bins): {curves["test puzzles"]["ece"]:.4f} on the empty cells of the test puzzles
 ({curves["test puzzles"]["cells"]} cells), {curves["uniform masks"]["ece"]:.4f} under uniform masks
@@ -100,8 +170,6 @@ Expected calibration error of the likeliest digit (15 bins): {curves["test puzzl
 
 ![calibration](figures/sudoku_calibration.png)
 """
-    options.out.write_text(text)
-    print(text)
 
 
 def draw_calibration(curves: dict[str, dict[str, Any]], file: Path) -> None:

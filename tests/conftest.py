@@ -9,7 +9,7 @@ import jaxtyping
 import pytest
 import torch
 
-import pairmi.tasks.sudoku.solver  # noqa: F401 (before the hook: numba compiles plain functions only, not wrapped ones)
+import pairmi.tasks.sudoku.techniques  # noqa: F401 (with its solver, before the hook: numba compiles plain functions only, not wrapped ones)
 
 jaxtyping.install_import_hook("pairmi", "beartype.beartype")  # before anything else imports pairmi
 torch.set_num_threads(1)

@@ -127,8 +127,11 @@ def test_data_makes_puzzles(capsys: pytest.CaptureFixture[str]) -> None:
     puzzles = done(capsys, "data", "sudoku", "--count", "2", "--givens", "30-34").splitlines()
     assert [len(puzzle) for puzzle in puzzles] == [81, 81]
     table = done(capsys, "data", "sudoku", "--count", "2", "--givens", "30-34", "--csv").splitlines()
-    assert table[0] == "puzzle,solution,givens,difficulty"
+    assert table[0] == "puzzle,solution,givens,difficulty,technique"
     assert [line.split(",")[0] for line in table[1:]] == puzzles
+    graded = done(capsys, "data", "sudoku", "--count", "4", "--minimal", "--csv").splitlines()
+    assert [line.split(",")[-1] for line in graded[1:]] == ["singles", "locked", "subsets", "beyond"]
+    assert all(22 <= int(line.split(",")[2]) <= 28 for line in graded[1:])
 
 
 def test_bench_exact_prints_a_table_and_writes_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def _data(command: Adding) -> None:
     parser.add_argument("--count", type=positive, default=10, help="how many")
     parser.add_argument("--givens", default="27", help="given cells: a number, or a range such as 25-29")
     parser.add_argument("--seed", type=seed, default=0, help="the same seed gives the same puzzles")
-    parser.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty with a header")
+    parser.add_argument("--csv", action="store_true", help="puzzle,solution,givens,difficulty,technique with a header")
+    parser.add_argument("--minimal", action="store_true", help="22-28 givens, none of which can be left out, of each difficulty in turn")
 
 
 def _training(parser: Parser) -> None:
@@ -162,6 +163,10 @@ def _train_denoiser(parser: Parser) -> None:
         "--followed", type=fraction, default=2 / 3, help="share of canvases in the model's own order; 0 = random masks only"
     )
     parser.add_argument("--grids", type=positive, default=100_000, help="base grids, before augmentation")
+    parser.add_argument("--minimal", type=fraction, default=0.0, help="Sudoku: share of puzzles followed that are dug until minimal")
+    techniques = ("singles", "locked", "subsets", "beyond")
+    parser.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
+    parser.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
 
 
 def _train_head(parser: Parser) -> None:

@@ -135,6 +135,39 @@ def test_impossible_sizes_are_refused(sizes: dict[str, int]) -> None:
         job(**sizes)
 
 
+@pytest.mark.parametrize("again", [-0.1, 1.0])
+def test_beginning_again_for_ever_is_refused(again: float) -> None:
+    with pytest.raises(PairmiError, match=r"DenoiseConfig: again is a probability below 1 \(at 1 a row would never start anew\), got"):
+        job(again=again)
+
+
+class Known(Cycles):
+    """The first symbol is visible and tells all the others."""
+
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        noisy, clean = super().start(count, rng)
+        noisy[:, 0] = clean[:, 0]
+        return noisy, clean
+
+    def determined(self, noisy: Tensor) -> Tensor:
+        return (noisy != 4).any(1)
+
+
+def test_beginning_again_goes_on_from_tensors_bit_by_bit() -> None:
+    def made() -> Denoise:
+        return Denoise(SHAPE, DenoiseConfig(batch=12, micro=4, followed=8, again=0.7), Known())
+
+    whole, first, second = made(), made(), made()
+    for step in range(12):
+        whole.advance(step, 1.0)
+        (first if step < 5 else second).advance(step, 1.0)
+        if step == 4:
+            for name, tensor in second.tensors().items():
+                tensor.copy_(first.tensors()[name])
+    assert whole.tensors()["trajectories.met"].any()
+    assert all(torch.equal(tensor, second.tensors()[name]) for name, tensor in whole.tensors().items())
+
+
 def test_it_goes_on_from_given_weights() -> None:
     torch.manual_seed(7)
     start = Transformer(SHAPE)

@@ -3,11 +3,14 @@ import math
 import pytest
 import torch
 
+from pairmi.tasks.sudoku.puzzles import Puzzles
 from pairmi.tasks.sudoku.rules import valid
 from pairmi.tasks.sudoku.solver import count_solutions, solve
+from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.training.denoise import Corpus
 from pairmi.training.sudoku import SudokuCorpus
-from pairmi.types import Prediction, Tokens, Vocab
+from pairmi.training.trajectories import Determines
+from pairmi.types import PairmiError, Prediction, Tokens, Vocab
 
 
 class Solving:
@@ -75,3 +78,32 @@ def test_it_tells_what_the_sequences_depend_on(corpus: SudokuCorpus) -> None:
     about = corpus.about()
     assert (about["name"], about["grids"], about["seed"], about["validation"]) == ("sudoku", 5, 0, 6)
     assert SudokuCorpus(5, seed=1, validation=1).about() != about
+
+
+def test_trajectories_start_from_minimal_puzzles_as_hard_as_wanted() -> None:
+    corpus = SudokuCorpus(grids=5, validation=8, solved_on=4, generating=0.1, minimal=0.5, needing=Technique.SUBSETS)
+    noisy, clean = corpus.start(60, torch.Generator().manual_seed(2))
+    assert torch.equal(torch.where(noisy == 9, clean, noisy), clean)
+    assert isinstance(corpus, Determines)
+    puzzle = corpus.determined(noisy)
+    assert torch.equal(puzzle, (noisy != 9).any(1))
+    assert all(count_solutions(canvas) == 1 for canvas in noisy[puzzle].numpy())
+    hard = Puzzles(noisy, clean).grades[puzzle] >= Technique.SUBSETS
+    assert 0.4 < float(hard.double().mean()) < 0.9  # half, and some of the others
+    figures = corpus.evaluate(Solving(True))
+    assert figures["minimal_solved"] == figures["minimal_cell_accuracy"] == figures["solved"] == 1
+    assert corpus.about()["needing"] == Technique.SUBSETS
+
+
+def test_all_starts_can_be_minimal() -> None:
+    corpus = SudokuCorpus(grids=5, validation=1, generating=0.0, minimal=1.0)
+    for canvas in corpus.start(4, torch.Generator().manual_seed(1))[0].numpy():
+        for cell in (canvas != 9).nonzero()[0]:
+            fewer = canvas.copy()
+            fewer[cell] = 9
+            assert count_solutions(fewer) == 2
+
+
+def test_impossible_shares_are_refused() -> None:
+    with pytest.raises(PairmiError, match=r"SudokuCorpus: minimal is the share of minimal puzzles, between 0 and 1, got 1.5"):
+        SudokuCorpus(grids=1, minimal=1.5)

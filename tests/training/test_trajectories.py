@@ -1,7 +1,9 @@
+import pytest
 import torch
 from torch import Tensor
 
 from pairmi.training.trajectories import Starts, Trajectories
+from pairmi.types import PairmiError
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -90,3 +92,70 @@ def test_the_conditionals_at_visited_states_are_those_of_the_data() -> None:
         assert (torch.tensor(truths).double().mean(0) - expected).abs().max() < 0.06
         judged += len(set(canvas)) > 1
     assert judged >= 3
+
+
+class Determined(FromNothing):
+    """The first symbol tells the others in half of the rows; the others begin with nothing."""
+
+    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        clean = torch.rand(count, 1, generator=rng).round().long().expand(-1, 4).clone()
+        noisy = torch.full_like(clean, 2)
+        told = torch.rand(count, generator=rng) < 0.5
+        noisy[told, 0] = clean[told, 0]
+        return noisy, clean
+
+    def determined(self, noisy: Tensor) -> Tensor:
+        return (noisy != 2).any(1)
+
+
+TOLD = Determined(BITS.table)
+
+
+def test_a_row_begins_again_where_the_model_was_first_wrong() -> None:
+    one = Trajectories(400, TOLD, 2, rng(), sure=0.75, again=0.5)
+    told = one.tensors()["determined"].clone()
+    begun = one.noisy.clone()
+    confidence = torch.tensor([0.3, 0.9, 0.1, 0.2]).expand(400, -1)
+    one.follow(confidence, rng(1), torch.zeros(400, 4))  # shows the second, where the likeliest symbol is wrong
+    assert torch.equal(one.noisy[:, 1], one.clean[:, 1])
+    later, truth = one.noisy.clone(), one.clean.clone()
+    one.follow(torch.full((400, 4), 0.9), rng(2), torch.zeros(400, 4))  # all is sure: every row ends; this is not the first mistake
+    again = (one.noisy == begun).all(1) & (one.clean == truth).all(1) & told
+    assert not (one.noisy == later).all(1).any()
+    assert 0.4 < float(again[told].double().mean()) < 0.9  # half of them, and those of which a new start is the same by chance
+    assert not one.tensors()["met"].any()
+
+
+def test_what_was_right_or_not_determined_starts_anew() -> None:
+    def after(right: float, again: float) -> Trajectories:
+        one = Trajectories(200, TOLD, 2, rng(), sure=0.5, again=again)
+        one.follow(torch.full((200, 4), 0.9), rng(2), torch.full((200, 4), right))
+        return one
+
+    plain, right, wrong = after(0.0, 0.0), after(1.0, 0.99), after(0.0, 0.99)
+    told = Trajectories(200, TOLD, 2, rng(), again=0.5).tensors()["determined"]
+    assert torch.equal(plain.noisy, right.noisy)
+    assert torch.equal(plain.noisy[~told], wrong.noisy[~told])
+    assert torch.equal(plain.clean[~told], wrong.clean[~told])
+    assert not torch.equal(plain.noisy[told], wrong.noisy[told])
+    assert torch.equal(wrong.tensors()["determined"], TOLD.determined(wrong.noisy))
+
+
+def test_restoring_the_tensors_restores_the_mistakes() -> None:
+    first, second = Trajectories(50, TOLD, 2, rng(), again=0.5), Trajectories(50, TOLD, 2, rng(5), again=0.5)
+    first.follow(torch.rand(50, 4, generator=rng(2)), rng(3), torch.zeros(50, 4))
+    for name, tensor in second.tensors().items():
+        tensor.copy_(first.tensors()[name])
+    for one in (first, second):
+        for step in range(6):
+            one.batch(rng(step))
+            one.follow(torch.rand(50, 4, generator=rng(10 + step)), rng(20 + step), torch.rand(50, 4, generator=rng(30 + step)))
+    assert all(torch.equal(tensor, second.tensors()[name]) for name, tensor in first.tensors().items())
+
+
+def test_mistakes_are_repeated_only_where_that_is_unbiased() -> None:
+    with pytest.raises(
+        PairmiError, match=r"Trajectories: again > 0 begins .* expected starts with `determined`, got FromNothing; set again"
+    ):
+        Trajectories(5, BITS, 2, rng(), again=0.5)
+    assert set(Trajectories(5, BITS, 2, rng()).tensors()) == {"noisy", "clean"}

@@ -19,12 +19,20 @@ def run(options: argparse.Namespace) -> None:
     """`pairmi data`."""
     givens = whole_range("--givens", options.givens, "25-29")
     from pairmi.tasks.sudoku.formats import to_text
-    from pairmi.tasks.sudoku.puzzles import unique_puzzles
+    from pairmi.tasks.sudoku.puzzles import Puzzles, minimal_puzzles, unique_puzzles
     from pairmi.tasks.sudoku.solver import difficulty
+    from pairmi.tasks.sudoku.techniques import Technique
 
     if options.csv:
-        print("puzzle,solution,givens,difficulty")
+        print("puzzle,solution,givens,difficulty,technique")
+
+    def show(made: Puzzles) -> None:
+        for canvas, solution, givens, grade in zip(made.canvases, made.solutions, made.givens, made.grades, strict=True):
+            extra = f",{to_text(solution)},{int(givens)},{difficulty(canvas.numpy())},{Technique(int(grade))}"
+            print(to_text(canvas) + (extra if options.csv else ""))
+
+    if options.minimal:
+        show(minimal_puzzles(options.count, options.seed))
+        return
     for number in range(options.count):
-        made = unique_puzzles(1, (options.seed * 1_000_003 + number) % 2**63, givens)
-        extra = f",{to_text(made.solutions[0])},{int(made.givens[0])},{difficulty(made.canvases[0].numpy())}"
-        print(to_text(made.canvases[0]) + (extra if options.csv else ""))
+        show(unique_puzzles(1, (options.seed * 1_000_003 + number) % 2**63, givens))

@@ -49,8 +49,9 @@ def _designs(
     model: Model, canvas: Tensor, native: Tensor, designed: Tensor, numbers: list[int], options: argparse.Namespace
 ) -> Iterator[tuple[str, str, str]]:
     """Number, sequence and what is to be said of it, of a batch."""
-    settings: DecodeOptions = {"seed": options.seed, "temperature": options.temperature, "greedy": options.greedy, "verify": options.verify}
-    outs = api.decode(model, [canvas] * len(numbers), options.rule, **settings, batch_size=options.batch, index=numbers)
+    drawn = {"seed": options.seed, "temperature": options.temperature, "greedy": options.greedy, "verify": options.verify}
+    settings = DecodeOptions(**drawn, batch_size=options.batch, index=numbers)  # type: ignore[typeddict-item]
+    outs = api.decode(model, [canvas] * len(numbers), options.rule, **settings)
     scores = sequential_scores(cast(ProteinMPNN, model.backbone), torch.stack([out.tokens for out in outs]), designed)
     for number, out, score in zip(numbers, outs, scores.tolist(), strict=True):
         recovery = float((out.tokens == native)[designed].double().mean())

@@ -99,11 +99,14 @@ class DenoiseConfig:
     levels: Levels = field(default_factory=Levels)
     rates: Rates = field(default_factory=Rates)
     precision: str = "float32"  # of the matrix products in training; weights, optimiser and beliefs are in float32
+    again: float = 0.0  # the probability that a followed row begins again where the model was wrong
 
     def __post_init__(self) -> None:
         named(self.precision, "DenoiseConfig")
         if not 0 <= self.followed <= self.batch or min(self.batch, self.micro) < 1:
             raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
+        if not 0 <= self.again < 1:
+            raise PairmiError(f"DenoiseConfig: again is a probability below 1 (at 1 a row would never start anew), got {self.again}")
 
 
 def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable:
@@ -139,7 +142,8 @@ class Denoise:
         if config.followed:
             if not isinstance(corpus, Starts):
                 raise PairmiError(f"Denoise: {type(corpus).__name__} starts no canvases that could be followed; set followed to 0")
-            self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, torch.Generator().manual_seed(config.seed))
+            rng = torch.Generator().manual_seed(config.seed)
+            self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, rng, again=config.again)
         self.optimizer = MuonAdamW(dict(self.model.named_parameters()), self.model.matrices(), config.rates)
 
     def about(self) -> dict[str, Any]:
@@ -157,23 +161,25 @@ class Denoise:
         """One batch, in pieces of `micro` rows, cut among the processes; the mean loss over its masked positions."""
         rng = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
         noisy, clean = self._batch(rng)
-        sure, tally = torch.zeros(noisy.shape), torch.zeros(2)  # confidences; loss and number of masked positions
+        sure, right = torch.zeros(2, *noisy.shape)  # confidences; whether the likeliest symbol is the true one
+        tally = torch.zeros(2)  # loss and number of masked positions
         for piece in self.processes.mine(torch.arange(len(noisy)).split(self.config.micro)):
-            parts, sure[piece] = self._learn(noisy[piece], clean[piece])
+            parts, sure[piece], right[piece] = self._learn(noisy[piece], clean[piece])
             tally += parts
-        loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure)
+        loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure, right)
         if self.trajectories is not None:
-            self.trajectories.follow(sure[: self.config.followed], rng)
+            self.trajectories.follow(sure[: self.config.followed], rng, right[: self.config.followed])
         return loss_per_position
 
-    def _learn(self, noisy: Tokens, clean: Tokens) -> tuple[Float[Tensor, " 2"], PerPosition]:
-        """The gradients of one piece, added up on the device; back come its part of the tally and the confidences."""
+    def _learn(self, noisy: Tokens, clean: Tokens) -> tuple[Float[Tensor, " 2"], PerPosition, PerPosition]:
+        """The gradients of one piece, added up on the device; back come its part of the tally, the confidences and what is right."""
         with products_in(named(self.config.precision, "DenoiseConfig"), torch.device(self.processes.device).type):
             prediction = self.model(noisy.to(self.processes.device))
         loss = cross_entropy(prediction, clean.to(self.processes.device))
         loss.backward()
         parts = torch.stack([loss.detach(), prediction.masked.sum()])
-        return parts.cpu(), confidence(prediction.log_probs.detach()).float().cpu()
+        log_probs = prediction.log_probs.detach()
+        return parts.cpu(), confidence(log_probs).float().cpu(), (log_probs.argmax(2).cpu() == clean).float()
 
     def _batch(self, rng: torch.Generator) -> tuple[Tokens, Tokens]:
         """Canvases under way, and random masks at stratified levels."""

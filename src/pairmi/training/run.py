@@ -37,6 +37,7 @@ def _ensure_writable(options: argparse.Namespace) -> None:
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     from pairmi.loading import load
+    from pairmi.tasks.sudoku.techniques import Technique
     from pairmi.training.sudoku import SudokuCorpus
 
     shape = TransformerConfig(width=options.width, depth=options.depth, heads=options.heads)
@@ -45,10 +46,12 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     if start is not None and not grows:
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}")
     rates = Rates().scaled(options.peak)
+    followed = round(options.followed * options.batch)
     config = DenoiseConfig(
-        options.seed, options.batch, options.micro, round(options.followed * options.batch), rates=rates, precision=options.precision
+        options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, again=options.again
     )
-    return Denoise(shape, config, SudokuCorpus(options.grids, options.seed), cast(Transformer | None, start), processes)
+    corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal, needing=Technique[options.needing.upper()])
+    return Denoise(shape, config, corpus, cast(Transformer | None, start), processes)
 
 
 def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:

@@ -4,16 +4,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
 from pairmi.selectors.sequential import Sequential
-from pairmi.tasks.sudoku.puzzles import TRAINING, VALIDATION, Puzzles, complete_grids, unique_puzzles
-from pairmi.tasks.sudoku.solver import EMPTY, dig
+from pairmi.tasks.sudoku.puzzles import TRAINING, VALIDATION, Puzzles, complete_grids, minimal_puzzles, unique_puzzles
+from pairmi.tasks.sudoku.solver import EMPTY, Grid, dig
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform
-from pairmi.types import Backbone
+from pairmi.tasks.sudoku.techniques import Technique, technique
+from pairmi.types import Backbone, PairmiError
+
+TRIES = 30  # random digs; of a million grids less than one has none beyond among so many
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,17 @@ class SudokuCorpus:
     solved_on: int = 64
     generating: float = 0.02  # share of the trajectories that start from the empty board, long ones; the others start from puzzles
     givens: tuple[int, int] = (20, 32)  # of these puzzles; where digging ends earlier, as few as it reaches
+    minimal: float = 0.0  # share of these puzzles that are dug until no given can be left out
+    needing: Technique = Technique.SINGLES  # the least that a minimal one needs
 
     def __post_init__(self) -> None:
+        if not 0 <= self.minimal <= 1:
+            raise PairmiError(f"SudokuCorpus: minimal is the share of minimal puzzles, between 0 and 1, got {self.minimal}")
         object.__setattr__(self, "_base", complete_grids(self.grids, TRAINING + self.seed))
-        object.__setattr__(self, "_held_out", unique_puzzles(self.validation, VALIDATION + self.seed))
+        held_out = {"puzzle": unique_puzzles(self.validation, VALIDATION + self.seed)}
+        if self.minimal:
+            held_out["minimal"] = minimal_puzzles(self.validation, VALIDATION + self.seed)
+        object.__setattr__(self, "_held_out", held_out)
 
     def about(self) -> dict[str, Any]:
         """What the sequences depend on."""
@@ -47,9 +57,24 @@ class SudokuCorpus:
         low, high = self.givens
         targets = torch.randint(low, high + 1, (count,), generator=rng).tolist()
         seeds = torch.randint(2**31, (count,), generator=rng).tolist()
-        dug = [torch.from_numpy(dig(*one)) for one in zip(clean.numpy(), targets, seeds, strict=True)]
+        if self.minimal:
+            targets = torch.where(torch.rand(count, generator=rng) < self.minimal, 0, torch.tensor(targets)).tolist()
+        dug = [torch.from_numpy(self._dig(*one)) for one in zip(clean.numpy(), targets, seeds, strict=True)]
         empty = torch.rand(count, 1, generator=rng) < self.generating
         return torch.where(empty, EMPTY, torch.stack(dug)) if dug else clean, clean
+
+    def _dig(self, clean: Grid, target: int, seed: int) -> Grid:
+        """A puzzle with so many givens; with 0 a minimal one that needs what it should, or the last that was tried."""
+        puzzle = dig(clean, target, seed)
+        for another in range(seed + 1, seed + TRIES if target == 0 else 0):
+            if technique(puzzle) >= self.needing:
+                break
+            puzzle = dig(clean, target, another % 2**31)
+        return puzzle
+
+    def determined(self, noisy: Int[Tensor, "B 81"]) -> Bool[Tensor, " B"]:
+        """Of starts: all but the empty boards are puzzles with one solution."""
+        return (noisy != EMPTY).any(1)
 
     def turned(
         self, noisy: Int[Tensor, "B 81"], clean: Int[Tensor, "B 81"], rng: torch.Generator
@@ -59,17 +84,19 @@ class SudokuCorpus:
         return transform(noisy, *symmetry), transform(clean, *symmetry)
 
     def evaluate(self, model: Backbone) -> dict[str, float]:
-        """On validation puzzles: cross-entropy and accuracy of the empty cells in one pass, and the fraction solved cell by cell."""
-        held_out: Puzzles = self._held_out  # type: ignore[attr-defined]
-        log_probs = torch.cat([model(piece).log_probs for piece in held_out.canvases.split(64)])
-        empty = held_out.canvases == EMPTY
-        nll = -log_probs.gather(2, held_out.solutions[:, :, None])[:, :, 0][empty]
-        right = (log_probs.argmax(2) == held_out.solutions)[empty]
-        some = slice(0, self.solved_on)
-        filled = torch.stack([out.tokens for out in decode(model, held_out.canvases[some], Sequential(), Sampling(greedy=True))])
-        solved = (filled == held_out.solutions[some]).all(1)
-        return {
-            "puzzle_nll": float(nll.mean()),
-            "puzzle_cell_accuracy": float(right.double().mean()),
-            "solved": float(solved.double().mean()),
-        }
+        """On validation puzzles: cross-entropy and accuracy of the empty cells in one pass, and the fraction solved cell by cell.
+
+        Where minimal puzzles are followed, the same on minimal ones, of every difficulty alike.
+        """
+        held_out: dict[str, Puzzles] = self._held_out  # type: ignore[attr-defined]
+        figures: dict[str, float] = {}
+        for name, puzzles in held_out.items():
+            log_probs = torch.cat([model(piece).log_probs for piece in puzzles.canvases.split(64)])
+            empty = puzzles.canvases == EMPTY
+            figures[f"{name}_nll"] = float(-log_probs.gather(2, puzzles.solutions[:, :, None])[:, :, 0][empty].mean())
+            figures[f"{name}_cell_accuracy"] = float((log_probs.argmax(2) == puzzles.solutions)[empty].double().mean())
+            some = slice(0, self.solved_on)
+            filled = torch.stack([out.tokens for out in decode(model, puzzles.canvases[some], Sequential(), Sampling(greedy=True))])
+            solved = (filled == puzzles.solutions[some]).all(1)
+            figures["solved" if name == "puzzle" else f"{name}_solved"] = float(solved.double().mean())
+        return figures

@@ -1,10 +1,12 @@
+import numpy as np
 import pytest
 import torch
 
 from pairmi.tasks.sudoku import puzzles as module
-from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, VALIDATION, complete_grids, unique_puzzles
+from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, VALIDATION, complete_grids, minimal_puzzles, unique_puzzles
 from pairmi.tasks.sudoku.rules import valid
 from pairmi.tasks.sudoku.solver import EMPTY, count_solutions
+from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.types import PairmiError
 
 
@@ -69,3 +71,43 @@ def test_a_target_that_digging_does_not_reach_is_said(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "dig", lambda solution, givens, seed: solution)  # as if no cell could be emptied
     with pytest.raises(PairmiError, match=r"no puzzle with 17 givens in 2000 grids; .* ask for more givens"):
         unique_puzzles(1, 0, (17, 17))
+
+
+def test_minimal_puzzles_need_every_given() -> None:
+    """By brute force: one solution, and several without any one of the givens."""
+    puzzles = minimal_puzzles(12, 1)
+    given = puzzles.canvases != EMPTY
+    assert valid(puzzles.solutions).all()
+    assert torch.equal(puzzles.canvases[given], puzzles.solutions[given])
+    for canvas in puzzles.canvases.numpy():
+        assert count_solutions(canvas) == 1
+        for cell in np.flatnonzero(canvas != EMPTY):
+            fewer = canvas.copy()
+            fewer[cell] = EMPTY
+            assert count_solutions(fewer) > 1
+    assert (puzzles.givens >= 22).all()
+    assert (puzzles.givens <= 28).all()
+
+
+def test_minimal_puzzles_have_each_grade_in_turn() -> None:
+    assert minimal_puzzles(10, 2).grades.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+    hard = minimal_puzzles(6, 2, (Technique.BEYOND,))
+    assert (hard.grades == Technique.BEYOND).all()
+    assert torch.equal(hard.canvases[:2], minimal_puzzles(8, 2).canvases[3::4])  # the first of a grade are the first of it
+    with pytest.raises(PairmiError, match=r"minimal_puzzles: expected one grade or more, got none; leave out `grades` for all"):
+        minimal_puzzles(1, 0, ())
+
+
+def test_minimal_puzzles_are_a_function_of_the_seed() -> None:
+    first, again, other = minimal_puzzles(12, 3), minimal_puzzles(12, 3), minimal_puzzles(12, 4)
+    assert torch.equal(first.canvases, again.canvases)
+    assert torch.equal(minimal_puzzles(5, 3).canvases, first.canvases[:5])
+    assert not torch.equal(first.canvases, other.canvases)
+    assert minimal_puzzles(0, 3).canvases.shape == (0, 81)
+
+
+def test_minimal_puzzles_of_the_splits_never_meet() -> None:
+    sets = [minimal_puzzles(12, seed).solutions for seed in (VALIDATION, TEST)]
+    sets += [unique_puzzles(12, seed).solutions for seed in (VALIDATION, TEST)] + [complete_grids(2000, TRAINING)]
+    names = [row.numpy().tobytes() for rows in sets for row in rows]
+    assert len(set(names)) == len(names)

@@ -165,6 +165,9 @@ def random_grids(count: int, seed: int) -> Grids:
 
 
 def dig(solution: Grid, givens: int, seed: int) -> Grid:
-    """A puzzle whose only solution is `solution`, with `givens` cells left or as few as this order of digging reaches."""
+    """A puzzle whose only solution is `solution`, with `givens` cells left or as few as this order of digging reaches.
+
+    With 0 it is minimal: what could not be dug when its turn came cannot be dug when less is given.
+    """
     puzzle: Grid = _dig(solution, givens, seed)
     return puzzle
