@@ -19,7 +19,7 @@ from pairmi.selectors.mi_bound import MIBound
 from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name
 from pairmi.tasks.sudoku.solver import solve
-from pairmi.types import PairMatrix, PairmiError, Prediction, RowStreams, Turn
+from pairmi.types import Meter, PairMatrix, PairmiError, Prediction, RowStreams, Turn
 
 Canvas = Int[Tensor, " 81"]
 

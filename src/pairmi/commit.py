@@ -108,8 +108,11 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
                 good, redrawn = _judged(conditional, marginal, draft.symbols[who, member], (who, member), rng, sampling)
                 accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
                 correction[who, member] = torch.where(at == accepted[who], redrawn, correction[who, member])
+            last = {row for row, count in zip(owners[where], prefixes[where], strict=True) if greedy or count == draft.sizes[row]}
             right = (upto == accepted[some]) & (greedy | (accepted[some] == sizes[some]))
-            _keep(upcoming, ahead, some, right, sorted(set(owners[where])))
+            if last and (device.type != "cpu" or bool(right.any())):  # elsewhere looking would mean waiting
+                _keep(upcoming, ahead, some, right, sorted(last))
+            del ahead  # before the next piece is evaluated
     stale = (accepted < sizes) & (not greedy)  # a redrawn symbol makes the context new
     committed = (draft.order >= 0) & (draft.order < (accepted + stale)[:, None])
     return Verified(torch.where(committed, correction, draft.tokens), committed, accepted, upcoming, needed)
@@ -146,12 +149,15 @@ def _room(prediction: Prediction) -> Prediction:
 
 
 def _keep(upcoming: Prediction, ahead: Prediction, owner: Int[Tensor, " N"], right: Bool[Tensor, " N"], rows: Sequence[int]) -> None:
-    """Put the predictions of the right prefixes, at most one for each canvas, in the places of their canvases."""
-    size = upcoming.log_probs[0].numel()
+    """Put the predictions of the right prefixes, at most one a canvas, in the places of their canvases, piece by piece."""
+    length, size = upcoming.log_probs.shape[1:]
     number = torch.where(right, torch.arange(len(owner), device=owner.device), -1)
     best = torch.full_like(upcoming.tokens[:, 0], -1).scatter_reduce(0, owner, number, "amax")
-    for some in torch.tensor(rows, device=owner.device).split(max(1, 8 * PIECE // size)):
+    positions = max(1, min(length, 2 * PIECE // size))
+    for some in torch.tensor(rows, device=owner.device).split(max(1, 2 * PIECE // (positions * size))):
         source = best[some]
         for into, of in zip(upcoming.tensors(), ahead.tensors(), strict=True):
             taken = (source >= 0).view(-1, *(1 for _ in into.shape[1:]))
-            into[some] = torch.where(taken, of[source.clamp_min(0)], into[some])
+            for start in range(0, length, positions):
+                part = slice(start, start + positions)
+                into[some, part] = torch.where(taken, of[source.clamp_min(0), part], into[some, part])

@@ -10,7 +10,7 @@ from pairmi.types import PairMatrix, PerPosition, Positions, Prediction
 
 PIECE = 1 << 17  # numbers that a reduction holds at once: they stay in the cache, and no copy of a whole prediction is made
 LARGE = 1024  # symbols, from which on single terms are computed in float32; their sums are kept in float64 all the same
-NEVER = -200.0  # a log-probability whose exp is 0 in float32
+NEVER, IMPOSSIBLE = -200.0, -1e30  # log-probabilities: whose exp is 0 in float32; that stands for minus infinity in products with 0
 
 Distributions = Float[Tensor, "*N V"]
 PerDistribution = Float[Tensor, "*N"]
@@ -38,7 +38,7 @@ def _mass_and_entropy(log_probs: Distributions) -> tuple[Tensor, Tensor]:
     p, log_p = _terms(log_probs)
     if p.dtype == torch.float64:
         return p.sum(-1), torch.xlogy(p, p).sum(-1).neg()
-    return p.sum(-1), p.mul_(log_p).sum(-1).neg()
+    return p.sum(-1), torch.linalg.vecdot(p, log_p).neg()
 
 
 def mass_and_entropy(log_probs: Distributions) -> tuple[PerDistribution, PerDistribution]:
@@ -61,7 +61,7 @@ def _kl(log_p: Distributions, log_q: Distributions) -> tuple[Tensor]:
     p, log_p = _terms(log_p)
     if p.dtype == torch.float64:
         return (torch.where(p > 0, p * (log_p - log_q.double()), 0).sum(-1),)
-    return (torch.where(p > 0, p.mul(log_p.sub_(log_q)), 0).sum(-1),)
+    return (torch.linalg.vecdot(p, log_p.sub_(log_q.float().clamp_min(IMPOSSIBLE))),)
 
 
 def kl(log_p: Distributions, log_q: Distributions) -> PerDistribution:

@@ -17,9 +17,10 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
 from pairmi.store import shard_file, write_shard
 from pairmi.types import PairmiError
+from worlds import Linked
 
 GRAPH = (torch.arange(8)[:, None] // 4 == torch.arange(8) // 4).double().fill_diagonal_(0)
-MODEL = replace(tiny(attention=True), graph=GRAPH)
+MODEL = replace(tiny(attention=True), task=Linked(GRAPH))
 LABELS, SETTINGS = labelled(MODEL, 60)
 
 

@@ -12,7 +12,7 @@ from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.spread.local import Local
-from pairmi.spread.placed import Placed, placed
+from pairmi.spread.placed import from_here, placed
 from pairmi.spread.units import (
     Engine,
     Failure,
@@ -131,8 +131,7 @@ def test_the_protocols_are_kept() -> None:
 
 def test_a_network_can_be_elsewhere() -> None:
     model, tokens = tiny(attention=True), torch.tensor([[0, 1, 4, 4, 2, 4, 4, 3]])
-    there = placed(model.backbone, "cpu")
-    assert isinstance(there, Placed)
+    there = from_here(placed(model.backbone, "cpu"), "cpu")
     assert backbone_hash(there) == backbone_hash(model)
     assert (there.vocab, there.length) == (model.vocab, model.length)
     with torch.inference_mode():
@@ -142,5 +141,4 @@ def test_a_network_can_be_elsewhere() -> None:
     assert placed(XOR.backbone, "cpu") is XOR.backbone
     moved = Labelling(model, RandomStates(), Probe()).on("meta")
     assert isinstance(moved.model, Model)
-    assert isinstance(moved.model.backbone, Placed)
-    assert moved.model.backbone.backbone.position.device.type == "meta"
+    assert moved.model.backbone.position.device.type == "meta"

@@ -6,9 +6,10 @@ import torch
 from heads import labelled, tiny
 from pairmi.store import triangle
 from studies.relations import by_relation
+from worlds import Linked
 
 GRAPH = (torch.arange(8)[:, None] // 4 == torch.arange(8) // 4).double().fill_diagonal_(0)
-LABELS, _ = labelled(replace(tiny(), graph=GRAPH), 60)
+LABELS, _ = labelled(replace(tiny(), task=Linked(GRAPH)), 60)
 
 
 def test_the_mean_by_relation() -> None:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pairmi import api
 from pairmi.model import Model
+from pairmi.spread.units import Incomplete
 from pairmi.tasks.protein.fasta import open_text, parse_fasta
-from pairmi.tasks.protein.residues import complaint, speaks_protein
 from pairmi.types import PairmiError
 
 
@@ -44,7 +44,7 @@ def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
 
 def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str | None]]:
     """FASTA if the first line that is not empty begins with '>', else one canvas a line."""
-    numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    numbered = ((number, line.lstrip("\ufeff").strip()) for number, line in enumerate(lines, 1))
     filled = ((number, text) for number, text in numbered if text)
     first = next(filled, (1, ""))
     some = False
@@ -53,6 +53,9 @@ def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str
             some = True
             yield f"{source}, record {count} ({record.name})", record.text, record.name
     else:
+        if first[1].startswith("puzzle,"):  # the header of our own 'pairmi data --csv': the canvas is the first column
+            first, filled = next(filled, (1, "")), ((number, text.partition(",")[0]) for number, text in filled)
+            first = (first[0], first[1].partition(",")[0])
         for number, text in chain([first], filled):
             if text and not text.startswith("#"):
                 some = True
@@ -71,10 +74,10 @@ def reads_fasta(argument: str) -> bool:
 
 def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[[Canvas], None] = lambda canvas: None) -> Iterator[Canvas]:
     """Every canvas that the model takes and `check` does not refuse; the first bad one ends it, or with --skip-invalid is reported."""
-    protein = speaks_protein(model.vocab)
+    skipped = 0
     for number, (name, text, record) in enumerate(canvas_lines(options.canvas)):
         try:
-            wrong = complaint(text, model.vocab.blanks) if protein else None
+            wrong = model.task.complaint(text, model.vocab.blanks)
             if wrong:
                 raise PairmiError(f"{name}: {wrong}")
             canvas = Canvas(number, name, text, api.tokenise(model, text, name), record)
@@ -83,5 +86,8 @@ def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[
             if not options.skip_invalid:
                 raise
             print(f"pairmi {options.command}: skipped {error}", file=sys.stderr)
+            skipped += 1
         else:
             yield canvas
+    if skipped:
+        raise Incomplete(f"{skipped} canvases were skipped, named above; everything else is finished")

@@ -58,7 +58,7 @@ class Filling:
 
 def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
     """Refuse a canvas that is known to have no completion."""
-    found = model.task.search(canvas.tokens) if model.task.search is not None else None
+    found = model.task.search(canvas.tokens)
     if found is not None and not found[0] and not options.anyway:
         raise PairmiError(f"{canvas.name}: {found[1]}; --anyway fills it all the same")
     if found is not None:
@@ -75,8 +75,6 @@ def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
-    if options.batch < 1:
-        raise PairmiError(f"--batch {options.batch}: must be at least 1")
     engine = chosen_engine(options)
     model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
@@ -86,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
     filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-    pieces = _document(header, filled, options.trace) if options.json else (_described(model, canvas, out) for canvas, out in filled)
+    pieces = _document(model, header, filled, options.trace) if options.json else (_described(model, canvas, out) for canvas, out in filled)
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
@@ -96,18 +94,20 @@ def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
 
 
-def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, Result]], trace: bool) -> Iterator[str]:
-    """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed."""
+def _document(model: Model, header: dict[str, Any], filled: Iterable[tuple[Canvas, Result]], trace: bool) -> Iterator[str]:
+    """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed, or on Ctrl-C."""
     opening = before = json.dumps(header)[:-1] + ', "results": ['
-    incomplete = None
+    incomplete: Incomplete | KeyboardInterrupt | None = None
     try:
         for canvas, out in filled:
             named = {} if canvas.record is None else {"record": canvas.record}
             steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-            record = named | {"canvas": canvas.text, "text": out.text, "passes": out.passes, "rows": out.rows} | steps
+            costs = {"passes": out.passes, "rows": out.rows, "probe_rows": out.probe_rows}
+            verdict = model.task.judge(canvas.tokens, out.tokens)
+            record = named | {"canvas": canvas.text, "text": out.text} | costs | ({"verdict": verdict} if verdict else {}) | steps
             yield before + json.dumps(record)
             before = ",\n"
-    except Incomplete as error:
+    except (Incomplete, KeyboardInterrupt) as error:
         incomplete = error
     yield (opening if before == opening else "") + "]}\n"
     if incomplete is not None:
@@ -117,8 +117,9 @@ def _document(header: dict[str, Any], filled: Iterable[tuple[Canvas, Result]], t
 def _described(model: Model, canvas: Canvas, out: Result) -> str:
     """For people; FASTA gives FASTA, unless there is more to tell."""
     if canvas.record is not None and not out.steps:
-        return f">{canvas.record} passes={out.passes} rows={out.rows}\n{out.text}\n"
-    lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows"]
+        return f">{canvas.record} passes={out.passes} rows={out.rows} probe_rows={out.probe_rows}\n{out.text}\n"
+    probes, verdict = f"\t{out.probe_rows} for probing" if out.probe_rows else "", model.task.judge(canvas.tokens, out.tokens)
+    lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows{probes}" + (f"\t{verdict}" if verdict else "")]
     for number, step in enumerate(out.steps, 1):
         lines.append(f"  pass {number}: " + ", ".join(f"{model.task.position(i)}={symbol}" for i, symbol in step.filled.items()))
         lines += [f"    {model.task.position(i)} waits: {reason}" for i, reason in step.waiting.items()]

@@ -53,6 +53,6 @@ def _document(canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dic
 def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> None:
     within = "an estimate" if options.mi == "head" else f"every entry within {float(found.bound.max()):.2g} nats of the full probe"
     print(canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}")
-    print(f"  {found.rows} rows evaluated; {within}")
+    print(f"  {found.rows} rows evaluated; {within}" + (f"; {found.note}" if found.note else ""))
     for i, j, nats in found.strongest(options.top):
         print(f"  {model.task.position(i):>6} - {model.task.position(j):<6} {nats:.3f} nats")

@@ -19,7 +19,7 @@ from pairmi.backbones.transformer import Transformer
 from pairmi.counting import Counting
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
-from pairmi.model import Model
+from pairmi.model import Model, device_of
 from pairmi.provenance import provenance
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
@@ -55,12 +55,12 @@ class Effort:
         """Where to probe; of each canvas a function of its tokens alone."""
         if not self.positions:
             return None
-        chosen = torch.zeros_like(settled)
-        for row, tokens in enumerate(prediction.tokens):
-            where = torch.nonzero(prediction.masked[row] & ~settled[row])[:, 0]
+        chosen, possible = torch.zeros_like(settled, device="cpu"), (prediction.masked & ~settled).cpu()
+        for row, tokens in enumerate(prediction.tokens.cpu()):
+            where = torch.nonzero(possible[row])[:, 0]
             order = np.random.default_rng(int(grid_name(tokens), 16)).permutation(len(where))
             chosen[row, where[order[: self.positions]]] = True
-        return chosen
+        return chosen.to(settled.device)
 
 
 def describe(model: Model, states: States, probe: Probe, seed: int, shard: int, effort: Effort) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | 
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
-            prediction = backbone(some)
+            prediction = backbone(some.to(device_of(model)))
             settled = probe.settled(prediction)
             sources = effort.sources(prediction, settled)
             found = probe.measure(prediction, backbone, sources)
@@ -99,8 +99,9 @@ def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | 
             "masked": prediction.masked.sum(1),
             "tokens": some,
         }
+        backbone.complain()
         for name, value in values.items():
-            parts.setdefault(name, []).append(value)
+            parts.setdefault(name, []).append(value.cpu())
     tensors = {name: torch.cat(values) for name, values in parts.items()}
     source, rules, grids = zip(*((state.source, state.rule, state.grid) for state in states), strict=True)
     return Labels(**tensors, source=source, rule=rules, grid=grids)
