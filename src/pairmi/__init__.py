@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
     from pairmi.spec import load
+    from pairmi.tuning import calibrate, price, tune
     from pairmi.types import PairmiError
 
 __version__ = "0.1.0"
-__all__ = ["PairmiError", "decode", "load", "mutual_information"]
+__all__ = ["PairmiError", "calibrate", "decode", "load", "mutual_information", "price", "tune"]
 
-_HOMES = {"decode": "pairmi.api", "load": "pairmi.spec", "mutual_information": "pairmi.api", "PairmiError": "pairmi.types"}
+_HOMES = {"decode": "pairmi.api", "load": "pairmi.spec", "mutual_information": "pairmi.api", "PairmiError": "pairmi.types"} | dict.fromkeys(
+    ("calibrate", "price", "tune"), "pairmi.tuning"
+)
 
 
 def __getattr__(name: str) -> Any:

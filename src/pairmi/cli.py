@@ -211,6 +211,37 @@ def _explore(command: Adding) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
+def _pricing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backbone", default="sudoku", help="as for mi")
+    parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
+    parser.add_argument("--canvas", required=True, help=CANVAS)
+    parser.add_argument("--sequences", type=int, help="drawn in all, the canvases again and again; default: each once, at least 32 in all")
+    parser.add_argument("--calibrate", type=int, default=0, metavar="N", help="first calibrate mi-bound on N sequences of other draws")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the draws")
+    parser.add_argument("--seed", type=int, default=0, help="of all random draws")
+    parser.add_argument("--batch", type=int, default=256, help="sequences at once; no result depends on it")
+    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def _price(command: Adding) -> None:
+    parser = command("price", "what rules lose against one-by-one decoding, in nats a sequence, on any model, without ground truth")
+    parser.add_argument("--rules", nargs="+", required=True, metavar="SPEC", help="rules, all on the same sequences")
+    parser.add_argument("--figure", type=Path, help="draw the frontier, nats over passes, into this file")
+    _pricing(parser)
+
+
+def _tune(command: Adding) -> None:
+    parser = command("tune", "the fastest setting of a rule that loses at most a limit, with a promise")
+    limit = parser.add_mutually_exclusive_group(required=True)
+    limit.add_argument("--max-loss", type=float, metavar="NATS", help="the highest price")
+    limit.add_argument("--max-quality-loss", type=float, metavar="SHARE", help="of right answers against sequential decoding, where known")
+    parser.add_argument("--per", default="sequence", choices=("sequence", "position"), help="the unit of --max-loss")
+    parser.add_argument("--confidence", type=float, default=0.95, help="the probability that the limit is kept")
+    parser.add_argument("--family", metavar="SPEC", help="from safe to fast: eb:budget=0.01..1 or top-k:k=1|2|4; default: mi-bound")
+    _pricing(parser)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All commands with their options."""
     parser = argparse.ArgumentParser(prog="pairmi", description="Which unknown positions of a masked sequence model depend on each other.")
@@ -219,7 +250,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
 
-    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench, _explore):
+    for add in (_mi, _decode, _rules, _data, _train, _labels, _plan, _bench, _price, _tune, _explore):
         add(command)
     return parser
 

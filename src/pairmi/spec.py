@@ -24,6 +24,7 @@ from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.selectors.charge import Calibration
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.tasks.sudoku import rules as sudoku
 from pairmi.tasks.tables import WORLDS
@@ -58,6 +59,7 @@ class Model:
     place: Callable[[int], str] = str  # what people call a position
     search: Callable[[Tensor], tuple[bool, str] | None] | None = None  # can it be completed, and what to say of it; None = nothing to say
     head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
+    calibration: Calibration | None = None  # what `charge=calibrated` charges
 
     @property
     def vocab(self) -> Vocab:
@@ -162,7 +164,9 @@ def with_head(model: Model, name: str) -> Model:
     head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     backbone = cast(Transformer | MaskedLM, model.backbone)
     place = backbone.position.device if isinstance(backbone, Transformer) else "cpu"  # where its predictions live
-    return replace(model, backbone=backbone.reporting(about["layers"]), head=head.requires_grad_(False).eval().to(place))
+    charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
+    own = head.requires_grad_(False).eval().to(place)
+    return replace(model, backbone=backbone.reporting(about["layers"]), head=own, calibration=charge)
 
 
 def _search_sudoku(canvas: Int[Tensor, " 81"]) -> tuple[bool, str] | None:
@@ -250,6 +254,8 @@ def rule(text: str, model: Model) -> Selector:
         default = "head" if model.head is not None and not {"form", "floor"} & options.keys() else "probe"
         probing = {"form": options.pop("form", "joint"), "floor": _number(text, "floor", options.pop("floor", "0.01"), float)}
         values["mi"] = estimate(options.pop("mi", default), model, **probing)
+    if "charge" in kinds:
+        values["charge"] = _charge(text, options.pop("charge", "pairwise"), model)
     for key, value in options.items():
         if key not in kinds:
             raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {_closest(key, (*kinds, 'commit'))}")
@@ -259,10 +265,19 @@ def rule(text: str, model: Model) -> Selector:
     return OneAtATime(made) if commit == "one" else made
 
 
+def _charge(text: str, value: str, model: Model) -> Calibration | None:
+    """The charge of a rule by its name; None = pairwise."""
+    if value not in ("pairwise", "calibrated"):
+        raise PairmiError(f"rule {text!r}: charge must be pairwise or calibrated, got {value!r}")
+    if value == "calibrated" and model.calibration is None:
+        raise PairmiError(f"rule {text!r}: model {model.name!r} has no calibration; make one with 'pairmi tune' or pairmi.calibrate")
+    return model.calibration if value == "calibrated" else None
+
+
 def parameters(name: str) -> dict[str, Any]:
     """The parameters of a rule with their defaults."""
     found = {field.name: field.default for field in fields(CATALOGUE[name])}
-    return {key: "probe" if default is MISSING else default for key, default in found.items()}
+    return {key: "probe" if default is MISSING else "pairwise" if default is None else default for key, default in found.items()}
 
 
 def looks_at_pairs(text: str) -> bool:
