@@ -33,7 +33,7 @@ def invented(count: int = 4000, seed: int = 0) -> Members:
 
 
 def test_a_fit_finds_the_map_that_made_the_losses() -> None:
-    charge, fresh = fit_charge(invented()), invented(seed=1)
+    charge, fresh = fit_charge(invented(12_000)), invented(seed=1)
     truth, found = predicted(STEEP, fresh), predicted(charge, fresh)
     assert float(found.sum() / truth.sum()) == pytest.approx(1, abs=0.12)
     assert float(torch.corrcoef(torch.stack([truth, found]))[0, 1]) > 0.95
@@ -105,8 +105,8 @@ def test_what_pairs_cannot_see_is_learnt() -> None:
 @pytest.mark.parametrize("world", ["sudoku4", "markov"])
 def test_predictions_are_reliable_on_other_draws(world: str) -> None:
     model = load(world)
-    canvases, mi = [torch.full((model.length,), model.vocab.size)] * 24, rule("mi-bound:floor=0", model).mi
-    charge = calibrate(model, canvases, mi, calibrated_rule, (0.05, 0.5))
+    canvases, mi = [torch.full((model.length,), model.vocab.size)] * 64, rule("mi-bound:floor=0", model).mi
+    charge = calibrate(model, canvases, mi, calibrated_rule, (0.05, 0.2, 0.5))
     (found,) = reliability(model, canvases, mi, calibrated_rule, charge, (0.5,))
     assert found.predicted == pytest.approx(found.measured, rel=0.2)
     assert found.predicted <= found.budget

@@ -87,7 +87,7 @@ def calibrate(
     chosen: Chosen,
     budgets: Sequence[float],
     *,
-    rounds: int = 2,
+    rounds: int = 4,
     seed: int = 0,
     batch_size: int = 256,
 ) -> Calibration:
