@@ -7,17 +7,21 @@ if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
     from pairmi.loading import load
     from pairmi.model import Model
+    from pairmi.tuning import calibrate, price, tune
     from pairmi.types import PairmiError
 
 __version__ = "0.1.0"
 _HOMES = {
     "Model": "pairmi.model",
     "PairmiError": "pairmi.types",
+    "calibrate": "pairmi.tuning",
     "decode": "pairmi.api",
     "load": "pairmi.loading",
     "mutual_information": "pairmi.api",
+    "price": "pairmi.tuning",
+    "tune": "pairmi.tuning",
 }
-__all__ = ["Model", "PairmiError", "decode", "load", "mutual_information"]
+__all__ = ["Model", "PairmiError", "calibrate", "decode", "load", "mutual_information", "price", "tune"]
 
 
 def __getattr__(name: str) -> Any:

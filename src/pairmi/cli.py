@@ -240,6 +240,37 @@ def _explore(command: Adding) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
+def _pricing(parser: Parser) -> None:
+    _backbone(parser)
+    parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
+    parser.add_argument("--canvas", required=True, help=CANVAS)
+    parser.add_argument("--sequences", type=positive, help="drawn in all, the canvases in turn; default: each once, at least 32 in all")
+    parser.add_argument("--calibrate", type=natural, default=0, metavar="N", help="first calibrate mi-bound on N sequences of other draws")
+    parser.add_argument("--temperature", type=rate, default=1.0, help="of the draws")
+    parser.add_argument("--seed", type=seed, default=0, help="of all random draws")
+    parser.add_argument("--batch", type=positive, default=256, help="sequences at once; no result depends on it")
+    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def _price(command: Adding) -> None:
+    parser = command("price", "what rules lose against sequential decoding, in nats a sequence, on any model, without ground truth")
+    parser.add_argument("--rules", nargs="+", required=True, metavar="SPEC", help="rules, all on the same sequences")
+    parser.add_argument("--figure", type=picture, help="draw the frontier, nats over passes, into this file")
+    _pricing(parser)
+
+
+def _tune(command: Adding) -> None:
+    parser = command("tune", "the fastest setting of a rule that loses at most a limit, with a promise")
+    limit = parser.add_mutually_exclusive_group(required=True)
+    limit.add_argument("--max-loss", type=amount, metavar="NATS", help="the highest price")
+    limit.add_argument("--max-quality-loss", type=fraction, metavar="SHARE", help="of right answers against sequential, where known")
+    parser.add_argument("--per", default="sequence", choices=("sequence", "position"), help="the unit of --max-loss")
+    parser.add_argument("--confidence", type=fraction, default=0.95, help="the probability that the limit is kept")
+    parser.add_argument("--family", metavar="SPEC", help="from safe to fast: eb:budget=0.01..1 or top-k:k=1|2|4; default: mi-bound")
+    _pricing(parser)
+
+
 def build_parser() -> Parser:
     """All commands with their options."""
     from pairmi.commands.bench_arguments import add_bench
@@ -248,7 +279,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, _rules, _data, _train, _labels, _plan):
+    for add in (_mi, _decode, _design, _price, _tune, _rules, _data, _train, _labels, _plan):
         add(command)
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))
     _explore(command)

@@ -19,6 +19,7 @@ from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.heads import build, reporting
 from pairmi.model import Model, device_of
+from pairmi.selectors.charge import Calibration
 from pairmi.tasks.catalogue import TASKS
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.protein.scaffold import read_scaffold
@@ -146,4 +147,5 @@ def with_head(model: Model, name: str) -> Model:
             f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
             "load the backbone that it was trained on, or train a head for this one"
         )
-    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)))
+    charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
+    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)), calibration=charge)

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.types import Backbone, PairwiseMI, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Charge, PairwiseMI, Prediction, Tokens, Vocab
 
 
 @runtime_checkable
@@ -16,6 +16,7 @@ class Task(Protocol):
     """What a domain knows of its sequences, beyond the alphabet; the defaults are those of one that knows nothing."""
 
     name: str = "sequences"
+    decidable: ClassVar[bool] = False  # whether a filled canvas is right or wrong: no `conflict` = right
 
     def position(self, index: int) -> str:
         """What people call a position; they count from 1."""
@@ -76,6 +77,7 @@ class Model:
     name: str = "custom"
     task: Task = field(default_factory=Sequences)
     head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
+    calibration: Charge | None = None  # what `charge=calibrated` charges
     longest: int | None = None  # the most positions it takes; None = no limit
     device: torch.device | None = None  # where it lives; None = where its parameters are
 

@@ -12,9 +12,10 @@ from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.one_at_a_time import OneAtATime
-from pairmi.types import PairmiError, PairwiseMI, Selector
+from pairmi.types import Charge, PairmiError, PairwiseMI, Selector
 
 COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
+CHARGES = ("pairwise", "calibrated")  # by what mi-bound charges: its own formula, or a map that was fitted to measured prices
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 PROBING = {"form": "joint", "floor": 0.01}  # what `mi=probe` takes, and `mi=shuffled` where it shuffles what was probed
 
@@ -72,6 +73,8 @@ def rule(text: str, model: Model) -> Selector:
     if "mi" in kinds:
         probing = {key: _value(text, key, options.pop(key), type(default)) for key, default in PROBING.items() if key in options}
         values["mi"] = estimate(options.pop("mi", "probe" if model.head is None or probing else "head"), model, **probing)
+    if "charge" in kinds:
+        values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model)
     for key, value in options.items():
         if key not in kinds:
             raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit'))}")
@@ -80,10 +83,19 @@ def rule(text: str, model: Model) -> Selector:
     return OneAtATime(made) if commit == "one" else made
 
 
+def _charge(text: str, value: str, model: Model) -> Charge | None:
+    """The charge of a rule by its name; None = pairwise."""
+    if value not in CHARGES:
+        raise PairmiError(f"rule {text!r}: charge must be one of {', '.join(CHARGES)}, got {value!r}")
+    if value == "calibrated" and model.calibration is None:
+        raise PairmiError(f"rule {text!r}: model {model.name!r} has no calibration; make one with 'pairmi tune' or pairmi.calibrate")
+    return model.calibration if value == "calibrated" else None
+
+
 def parameters(name: str) -> dict[str, Any]:
     """The parameters of a rule with their defaults."""
     found = {field.name: field.default for field in fields(CATALOGUE[name])}
-    return {key: "probe" if default is MISSING else default for key, default in found.items()}
+    return {key: "probe" if default is MISSING else CHARGES[0] if default is None else default for key, default in found.items()}
 
 
 def looks_at_pairs(text: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -165,6 +165,21 @@ class PairwiseMI(Protocol):
 
     def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix of each row; `backbone` is metered, so that whoever probes it pays for it."""
+        ...
+
+
+@runtime_checkable
+class Charge(Protocol):
+    """What filling a position with others costs, in nats, from what is known when it is chosen."""
+
+    def about(self) -> dict[str, Any]:
+        """All of it, for the file of the head that it belongs to."""
+        ...
+
+    def __call__(
+        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
+    ) -> Float[Tensor, " B"]:
+        """Of the sum and the largest of its MI with the members before it, its entropy, and their number."""
         ...
 
 

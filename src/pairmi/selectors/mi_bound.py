@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pairmi.info import entropy_of
 from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
-from pairmi.types import PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
+from pairmi.types import Charge, PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
 Order = Literal["lowest-entropy", "information", "certain-information", "highest-entropy"]
 
@@ -20,8 +20,10 @@ class MIBound:
     Filling U at once errs by the total correlation of U. By the chain rule over U in falling entropy the first member
     is free and each other adds I(X_k; those before) <= H_k, for which the pairwise sum stands. It is an estimate, not a
     bound: three XORed bits have no pairwise information at all. `entropy_weight` charges for uncertainty itself, where a model's
-    beliefs are wrong most often. `order` is who is tried first: the most confident (entropy), those that tell most about the rest
-    (information; certain-information takes the certain ones before them), or the most uncertain (uncertainty).
+    beliefs are wrong most often. `order` is who is tried first: the most confident (lowest-entropy), those that tell most about the rest
+    (information; certain-information takes the certain ones before them), or the most uncertain (highest-entropy).
+    With `charge`, a map learnt from measured prices, a candidate costs penalty * charge + entropy_weight * H_k after those before it, and
+    the budget is nats lost a pass.
     """
 
     mi: PairwiseMI
@@ -29,6 +31,7 @@ class MIBound:
     penalty: float = 1.0
     order: Order = "lowest-entropy"
     entropy_weight: float = 0.0
+    charge: Charge | None = None  # a fitted map in the place of the formula above; None = the formula
     reference: ClassVar[str] = "pairmi"
 
     def __post_init__(self) -> None:
@@ -41,6 +44,8 @@ class MIBound:
         """The carry is, for each position, its MI with the members of higher entropy."""
         masked, entropies = turn.prediction.masked, entropy_of(turn.prediction)
         mi = self.mi(turn.prediction, turn.backbone, turn.rng)
+        if self.charge is not None:
+            return self._calibrated(self.charge, turn, mi, entropies)
         by_entropy = ranked(entropies, masked)  # the charging order: highest entropy first
         place = torch.empty_like(by_entropy).scatter(
             1, by_entropy, torch.arange(masked.shape[1], device=masked.device).expand_as(by_entropy)
@@ -68,6 +73,22 @@ class MIBound:
         charge = torch.minimum(entropies, self.penalty * dependence) + own
         waiting = waiting_for(masked, chosen, mi, reason, own <= left + TOLERANCE, charge)
         return Selection(chosen, taken, waiting)
+
+    def _calibrated(self, charge: Charge, turn: Turn, mi: PairMatrix, entropies: PerPosition) -> Selection:
+        """The carry is what has been spent and how many were taken."""
+        masked = turn.prediction.masked
+
+        def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, carry: Tensor) -> tuple[Tensor, Tensor]:
+            known, size = relation * chosen, carry[:, 1]
+            own = entropies.gather(1, candidate[:, None])[:, 0]
+            cost = self.penalty * charge(known.sum(1), known.amax(1), own, size) + self.entropy_weight * own * (size > 0)
+            after = torch.stack([carry[:, 0] + cost, size + 1], dim=1)
+            return after[:, 0] <= self.budget + TOLERANCE, after
+
+        order = ranked(self._score(mi, entropies), masked)
+        chosen, taken, _ = greedily(order, turn, mi, torch.zeros_like(entropies[:, :1]).expand(-1, 2), admit)
+        reason = torch.full_like(order, Reason.BUDGET)
+        return Selection(chosen, taken, waiting_for(masked, chosen, mi, reason, masked, entropies))
 
     def _score(self, mi: PairMatrix, entropies: PerPosition) -> PerPosition:
         """Which candidates are tried first."""

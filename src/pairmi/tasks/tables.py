@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +31,7 @@ class InWorld(Task):
     world: World
     like: Task = field(default_factory=Sequences)
     name: str = "world"
+    decidable: ClassVar[bool] = True
 
     def position(self, index: int) -> str:
         """As the other task says."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -16,6 +17,7 @@ class Sudoku(Task):
 
     order: int = 3
     name: str = "sudoku"
+    decidable: ClassVar[bool] = True
 
     def position(self, index: int) -> str:
         """As people say it: r2c5."""

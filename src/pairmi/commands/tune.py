@@ -1,0 +1,35 @@
+"""`pairmi tune`."""
+
+import argparse
+import json
+
+from pairmi import tuning
+from pairmi.bench import report
+from pairmi.commands.price import prepared
+
+COLUMNS = ("rule", "loss", "bound", "passes", "kept")
+
+
+def run(options: argparse.Namespace) -> None:
+    """`pairmi tune`: every setting that was tested, then the verdict."""
+    specs = [] if options.family is None or "charge=calibrated" in options.family else tuning.family_of(options.family)
+    model, canvases = prepared(options, specs)
+    tuned = tuning.tune(
+        model,
+        canvases,
+        options.family,
+        max_loss=options.max_loss,
+        max_quality_loss=options.max_quality_loss,
+        per=options.per,
+        confidence=options.confidence,
+        seed=options.seed,
+        sequences=options.sequences,
+        temperature=options.temperature,
+        batch_size=options.batch,
+    )
+    if options.json:
+        charge = {} if model.calibration is None else {"calibration": model.calibration.about()}
+        print(json.dumps({"backbone": model.name, **charge, **tuned.about()}))
+        return
+    rows = [vars(one) | {"kept": "yes" if one.passed(tuned.limit) else "no"} for one in tuned.tested]
+    print(f"{report.table(rows, COLUMNS)}\n\n{tuned}")

@@ -1,0 +1,94 @@
+"""The price of a rule in an exact world, in expectation: every branch of one-by-one decoding, without sampling."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.counting import Counting
+from pairmi.draw import Streams, tempered
+from pairmi.info import kl
+from pairmi.types import Backbone, Selection, Selector, State, Tokens, Turn
+
+
+@dataclass(frozen=True)
+class ExactPrice:
+    """Every sequence that one-by-one decoding in the rule's own order can make, with its probability, loss and passes."""
+
+    tokens: Int[Tensor, "S L"]
+    mass: Float[Tensor, " S"]
+    each: Float[Tensor, " S"]
+    each_passes: Float[Tensor, " S"]
+
+    @property
+    def nats(self) -> float:
+        """The price: the mean loss."""
+        return float(self.mass @ self.each)
+
+    @property
+    def passes(self) -> float:
+        """The mean number of passes."""
+        return float(self.mass @ self.each_passes)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Contexts with the probability of being in them and what was lost on the way: never more than finished sequences."""
+
+    tokens: Tokens
+    mass: Float[Tensor, " B"]
+    lost: Float[Tensor, " B"]
+
+    def pick(self, index: Int[Tensor, " R"]) -> "_Nodes":
+        """Some of them, perhaps several times."""
+        return _Nodes(self.tokens[index], self.mass[index], self.lost[index])
+
+
+def _joined(parts: list[_Nodes]) -> _Nodes:
+    return _Nodes(torch.cat([n.tokens for n in parts]), torch.cat([n.mass for n in parts]), torch.cat([n.lost for n in parts]))
+
+
+def exact_price(world: Backbone, canvas: Int[Tensor, " L"], selector: Selector, seed: int = 0, temperature: float = 1.0) -> ExactPrice:
+    """E sum over passes and members of KL(conditional || marginal), which equals KL(one by one || at once).
+
+    At temperature 1 one by one is the world itself, so that this is the KL of `bench.exact.evaluate`. A rule that is itself random is
+    walked with one realisation of its own noise, the same as there.
+    """
+    nothing = torch.zeros(1, dtype=torch.float64)
+    nodes, turn = _Nodes(canvas[None], nothing + 1, nothing), 0
+    state: State = {}
+    ended: list[tuple[_Nodes, int]] = []
+    while len(nodes.tokens):
+        prediction = world(nodes.tokens)
+        streams = Streams(seed, torch.zeros(len(nodes.tokens), dtype=torch.long), turn)
+        selection = selector(Turn(prediction, Counting(world), streams, state))
+        children, parent = _one_by_one(world, nodes, tempered(prediction.log_probs.double(), temperature), selection, temperature)
+        unfinished = (children.tokens == world.vocab.size).any(1)
+        open_, full = torch.nonzero(unfinished)[:, 0], torch.nonzero(~unfinished)[:, 0]
+        turn += 1
+        ended.append((children.pick(full), turn))
+        nodes, state = children.pick(open_), {name: value[parent[open_]] for name, value in selection.state.items()}
+    whole = _joined([part for part, _ in ended])
+    passes = torch.cat([torch.full((len(part.tokens),), number, dtype=torch.float64) for part, number in ended])
+    return ExactPrice(whole.tokens, whole.mass, whole.lost, passes)
+
+
+def _one_by_one(
+    world: Backbone, nodes: _Nodes, marginals: Float[Tensor, "B L V"], selection: Selection, temperature: float
+) -> tuple[_Nodes, Int[Tensor, " C"]]:
+    """The contexts after each node's set was filled one by one, with what filling it at once would have lost, and their parents."""
+    order, size = torch.where(selection.chosen, selection.order, -1), selection.chosen.sum(1)
+    parent, done, parents = torch.arange(len(size)), list[_Nodes](), list[Tensor]()
+    for n in range(int(size.max())):
+        more, full = torch.nonzero(n < size[parent])[:, 0], torch.nonzero(n >= size[parent])[:, 0]
+        done.append(nodes.pick(full))
+        parents.append(parent[full])
+        nodes, parent = nodes.pick(more), parent[more]
+        member = (order[parent] == n).long().argmax(1)
+        conditional = tempered(world(nodes.tokens).log_probs[torch.arange(len(parent)), member].double(), temperature)
+        lost = nodes.lost + kl(conditional, marginals[parent, member])
+        row, symbol = torch.nonzero(conditional > -torch.inf, as_tuple=True)
+        tokens = nodes.tokens[row].scatter(1, member[row][:, None], symbol[:, None])
+        nodes, parent = _Nodes(tokens, nodes.mass[row] * conditional[row, symbol].exp(), lost[row]), parent[row]
+    return _joined([*done, nodes]), torch.cat([*parents, parent])

@@ -1,0 +1,129 @@
+"""The price of a rule on a model: nats lost a sequence against one-by-one decoding in its own order, with its interval."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pairmi.draw import Streams
+from pairmi.pricing.interval import difference_interval, mean_interval
+from pairmi.pricing.walk import Members, Watched, joined_members, walk
+from pairmi.types import Backbone, PairmiError, Selector
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a rule loses on some sequences, and what it saves; means are over sequences."""
+
+    rule: str
+    nats: float
+    interval: tuple[float, float]  # 95 %
+    passes: float  # under the rule, on sequences that one-by-one decoding makes
+    rows: float  # that pricing evaluated: one for each unknown position
+    probe_rows: float  # that the rule itself spent on the backbone
+    acceptance: float  # of the members of a draft but the first, if it were verified; 1 where there are none
+    rejections: float  # the sum of their total variations: as many are rejected, each judged as if those before were accepted
+    by_pass: tuple[float, ...]  # nats lost in each pass; adds up to `nats`
+    by_position: tuple[float, ...]
+    each: Float[Tensor, " S"]  # nats of each sequence
+    each_passes: Float[Tensor, " S"]
+    unknown: Float[Tensor, " S"]  # positions that were unknown
+    members: Members
+    seed: int
+    temperature: float
+
+    @property
+    def tv_bound(self) -> float:
+        """A bound on the total variation between the two distributions of sequences, by Pinsker's inequality."""
+        return min(1.0, math.sqrt(self.nats / 2))
+
+    @property
+    def per_position(self) -> Float[Tensor, " S"]:
+        """Nats of each sequence by the number of its unknown positions."""
+        return self.each / self.unknown
+
+    def against(self, other: "Price") -> tuple[float, float, float]:
+        """The mean of ours - theirs on the same sequences, and its 95 % interval."""
+        if len(self.each) != len(other.each) or self.seed != other.seed:
+            raise PairmiError(f"price: {self.rule} and {other.rule} were priced on other sequences; price them in one call")
+        gap = (self.each - other.each).numpy()
+        return (float(gap.mean()), *difference_interval(gap))
+
+    def about(self) -> dict[str, Any]:
+        """What a JSON document says of it."""
+        names = ("rule", "nats", "passes", "rows", "probe_rows", "acceptance", "rejections", "tv_bound", "seed", "temperature")
+        plain = {name: getattr(self, name) for name in names} | {"interval": list(self.interval), "sequences": len(self.each)}
+        return plain | {"by_pass": list(self.by_pass), "by_position": list(self.by_position), "each": self.each.tolist()}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.rule}: {self.nats:.3g} nats [{low:.3g}, {high:.3g}] a sequence in {self.passes:.1f} passes ({len(self.each)} sequences)"
+        )
+
+
+def measure(
+    backbone: Backbone,
+    canvases: Sequence[Int[Tensor, " L"]],
+    rules: Mapping[str, Selector],
+    *,
+    seed: int = 0,
+    temperature: float = 1.0,
+    batch_size: int = 256,
+    watched: Watched | None = None,
+) -> list[Price]:
+    """Price rules on the same canvases and streams, canvases of one length together; no result depends on the batch."""
+    if not 0 < temperature < math.inf:
+        raise PairmiError(f"price: temperature={temperature}: must be a number above 0")
+    if batch_size < 1:
+        raise PairmiError(f"price: batch_size must be >= 1, got {batch_size}")
+    if not canvases or not rules:
+        raise PairmiError(f"price: expected at least one canvas and one rule, got {len(canvases)} and {len(rules)}")
+    lengths = torch.tensor([len(canvas) for canvas in canvases])
+    parts = [part for length in lengths.unique() for part in torch.nonzero(lengths == length)[:, 0].split(batch_size)]
+    found = []
+    for name, selector in rules.items():
+        members, probes = list[Members](), 0
+        for part in parts:
+            tokens = torch.stack([canvases[n] for n in part.tolist()])
+            some, spent = walk(backbone, tokens, selector, Streams(seed, part.to(tokens.device)), temperature, watched)
+            members.append(some)
+            probes += spent
+        found.append(summed(name, joined_members(members), len(canvases), probes, seed, temperature))
+    return found
+
+
+def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, temperature: float) -> Price:
+    """The price from what happened to each position of `count` sequences."""
+
+    def total(by: Tensor, values: Tensor, size: int) -> Float[Tensor, " N"]:
+        return torch.zeros(size, dtype=torch.float64).index_add(0, by, values.double())
+
+    each = total(members.sequence, members.nats, count)
+    passes = total(members.sequence, members.rank == 0, count)
+    unknown = total(members.sequence, torch.ones_like(members.nats), count)
+    tested = members.variation[members.rank > 0]
+    by_pass = total(members.turn, members.nats, int(members.turn.max()) + 1) / count
+    by_position = total(members.position, members.nats, int(members.position.max()) + 1) / count
+    return Price(
+        rule=rule,
+        nats=float(each.mean()),
+        interval=mean_interval(each.numpy(), unseen=float(len(tested) > 0)),
+        passes=float(passes.mean()),
+        rows=float(unknown.mean()),
+        probe_rows=probe_rows / count,
+        acceptance=1 - float(tested.mean()) if len(tested) else 1.0,
+        rejections=float(tested.sum()) / count,
+        by_pass=tuple(by_pass.tolist()),
+        by_position=tuple(by_position.tolist()),
+        each=each,
+        each_passes=passes,
+        unknown=unknown,
+        members=members,
+        seed=seed,
+        temperature=temperature,
+    )

@@ -1,0 +1,247 @@
+"""What a user calls to know what parallel decoding loses, and to choose how much: price, calibrate, tune."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi import api
+from pairmi.model import Model
+from pairmi.pricing import calibrate as fitting
+from pairmi.pricing.interval import bounded_upper, difference_interval, mean_interval, upper_bound
+from pairmi.pricing.price import Price, measure
+from pairmi.pricing.testing import Evidence, fixed_sequence
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.selectors.charge import Calibration
+from pairmi.selectors.mi_bound import MIBound
+from pairmi.spec import estimate, parameters, parse
+from pairmi.types import Backbone, PairmiError, PairwiseMI, Selector
+
+Canvases = str | Sequence[Any] | Tensor
+Quality = Callable[[Int[Tensor, " L"]], float]  # of a filled canvas, 0..1
+Per = Literal["sequence", "position"]
+LEAST = 32  # sequences that are drawn if fewer canvases are given
+BUDGETS = (0.003, 0.01, 0.03, 0.1, 0.3)  # nats a pass, that a calibration is fitted at
+FAMILY = "mi-bound:charge=calibrated,budget=0.001..0.5"  # from safe to fast
+UNCALIBRATED = "mi-bound:penalty=4,entropy_weight=0.02,budget=0.001..0.5"
+
+
+def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = None) -> list[Int[Tensor, " L"]]:
+    """The canvases, checked, and again from the first until there are as many as asked for; None = each once, at least 32 in all."""
+    given: list[Any] = [canvases] if isinstance(canvases, str) or (isinstance(canvases, Tensor) and canvases.ndim == 1) else list(canvases)
+    if not given:
+        raise PairmiError("canvases: expected at least one, got none")
+    if sequences is not None and sequences < 1:
+        raise PairmiError(f"sequences={sequences}: must be at least 1")
+    checked = [api.tokenise(model, one, f"canvas {n}" if len(given) > 1 else "canvas") for n, one in enumerate(given)]
+    return [checked[n % len(checked)] for n in range(max(len(checked), LEAST) if sequences is None else sequences)]
+
+
+@overload
+def price(
+    model: Backbone, canvases: Canvases, rules: str | Selector, *, seed: int = ..., sequences: int | None = ..., temperature: float = ...,
+    batch_size: int = ...,
+) -> Price: ...  # fmt: skip
+@overload
+def price(
+    model: Backbone, canvases: Canvases, rules: list[str], *, seed: int = ..., sequences: int | None = ..., temperature: float = ...,
+    batch_size: int = ...,
+) -> list[Price]: ...  # fmt: skip
+def price(
+    model: Backbone,
+    canvases: Canvases,
+    rules: str | Selector | list[str],
+    *,
+    seed: int = 0,
+    sequences: int | None = None,
+    temperature: float = 1.0,
+    batch_size: int = 256,
+) -> Price | list[Price]:
+    """What a rule loses against one-by-one decoding in its own order, in nats a sequence; several rules on the same sequences.
+
+    KL(one by one || at once), measured without ground truth on sequences that the model draws, one row a position. Canvases are drawn
+    again until there are `sequences` (default: each once, at least 32 in all).
+    """
+    several = rules if isinstance(rules, list) else [rules]
+    named = {one if isinstance(one, str) else type(one).__name__: api.resolve(one, model) for one in several}
+    given = sequences_of(model, canvases, sequences)
+    found = measure(model, given, named, seed=seed, temperature=temperature, batch_size=batch_size)
+    return found if isinstance(rules, list) else found[0]
+
+
+def calibrated_rule(mi: PairwiseMI, charge: Calibration | None, budget: float) -> Selector:
+    """The rule that calibrations are made for."""
+    return MIBound(mi, budget, charge=charge)
+
+
+def calibrate(
+    model: Model,
+    canvases: Canvases,
+    *,
+    budgets: Sequence[float] = BUDGETS,
+    seed: int = 0,
+    sequences: int | None = None,
+    batch_size: int = 256,
+) -> Model:
+    """The model with a calibration: `mi-bound:charge=calibrated` then charges in nats that were measured, by its head or by probes."""
+    mi = estimate("head" if model.head is not None else "probe", model)
+    given = sequences_of(model, canvases, sequences)
+    return replace(model, calibration=fitting.calibrate(model, given, mi, calibrated_rule, budgets, seed=seed, batch_size=batch_size))
+
+
+def family_of(text: str, count: int = 12) -> list[str]:
+    """The settings of "eb:budget=0.01..1", from left to right: `count` values, evenly apart on a log scale; or "eb:budget=0.1|0.2|0.5"."""
+    name, options = parse(text)
+    swept = [key for key, value in options.items() if ".." in value or "|" in value]
+    if name not in CATALOGUE or len(swept) != 1:
+        raise PairmiError(f"family {text!r}: expected a rule with one swept parameter, such as eb:budget=0.01..1 or top-k:k=1|2|4")
+    key = swept[0]
+    whole = isinstance(parameters(name).get(key), int)
+    try:
+        values = [float(part) for part in options[key].replace("..", "|").split("|")]
+    except ValueError:
+        raise PairmiError(f"family {text!r}: {key} must be numbers such as 0.01..1 or 0.1|0.2, got {options[key]!r}") from None
+    if ".." in options[key]:
+        if len(values) != 2 or min(values) <= 0:
+            raise PairmiError(f"family {text!r}: {key}=FROM..TO needs two numbers above 0, got {options[key]!r}")
+        values = np.geomspace(values[0], values[1], count).tolist()
+    written = dict.fromkeys(f"{round(value)}" if whole else f"{value:.4g}" for value in values)
+    rest = "".join(f"{other}={value}," for other, value in options.items() if other != key)
+    return [f"{name}:{rest}{key}={value}" for value in written]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The fastest setting of a family that keeps a limit, with its evidence; `sequential` if none does."""
+
+    rule: str
+    limit: float
+    unit: str  # nats a sequence, nats a position, quality
+    confidence: float
+    loss: float
+    interval: tuple[float, float]  # 95 %, of the loss
+    passes: float
+    sequential_passes: float
+    sequences: int
+    seed: int
+    temperature: float
+    tested: tuple[Evidence, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether any setting of the family keeps the limit."""
+        return any(one.passed(self.limit) for one in self.tested)
+
+    def about(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self) | {"kept": self.kept, "words": str(self)}
+
+    def __str__(self) -> str:
+        what = (
+            f"at most {self.limit:g} {self.unit} at {100 * self.confidence:g} % confidence ({self.sequences} sequences, seed {self.seed})"
+        )
+        if not self.kept:
+            first = self.tested[0]
+            return (
+                f"no setting loses {what}: decode sequentially. The safest, {first.rule}, loses {first.loss:.3g}, and no more than "
+                f"{first.bound:.3g} can be promised; raise the limit or give more sequences."
+            )
+        return (
+            f"{self.rule} loses {what}: measured {self.loss:.3g} [{self.interval[0]:.3g}, {self.interval[1]:.3g}] in {self.passes:.1f} "
+            f"passes, sequential takes {self.sequential_passes:.1f}."
+        )
+
+
+def tune(
+    model: Model,
+    canvases: Canvases,
+    family: str | Sequence[str] | None = None,
+    *,
+    max_loss: float | None = None,
+    max_quality_loss: float | None = None,
+    quality: Quality | None = None,
+    per: Per = "sequence",
+    confidence: float = 0.95,
+    seed: int = 0,
+    sequences: int | None = None,
+    temperature: float = 1.0,
+    batch_size: int = 256,
+) -> Tuned:
+    """The fastest setting of a family, ordered from safe to fast, that loses at most a limit: true with probability >= confidence.
+
+    The limit is a price (`max_loss`, nats a sequence or a position), or with a task that has right answers the loss of quality against
+    sequential decoding (`max_quality_loss`, by paired differences). Settings are tested in order, up to the first that fails.
+    """
+    if (max_loss is None) == (max_quality_loss is None):
+        raise PairmiError("tune: expected a limit, either max_loss (nats) or max_quality_loss")
+    if not 0.5 <= confidence < 1:
+        raise PairmiError(f"tune: confidence={confidence}: must be at least 0.5 and below 1")
+    if per not in ("sequence", "position"):
+        raise PairmiError(f"tune: per={per!r}: must be sequence or position")
+    if family is None:
+        family = FAMILY if model.calibration is not None else UNCALIBRATED
+    settings = family_of(family) if isinstance(family, str) else list(family)
+    if not settings:
+        raise PairmiError("tune: expected at least one setting in the family, got none")
+    given = sequences_of(model, canvases, sequences)
+    trial = _Trial(model, given, confidence, seed, temperature, batch_size)
+    if max_loss is not None:
+        limit, unit, measured = max_loss, f"nats a {per}", trial.priced(per)
+    else:
+        limit, unit, measured = max_quality_loss or 0.0, "quality", trial.paired(quality)
+    best, tested = fixed_sequence(settings, measured, limit)
+    sequential = float(np.mean([int((canvas == model.vocab.size).sum()) for canvas in given]))
+    best = best or Evidence("sequential", 0.0, 0.0, sequential, (0.0, 0.0))
+    shown = (best.rule, limit, unit, confidence, best.loss, best.interval, best.passes)
+    return Tuned(*shown, sequential, len(given), seed, temperature, tuple(tested))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """How settings are measured: all on the same sequences."""
+
+    model: Model
+    given: list[Int[Tensor, " L"]]
+    confidence: float
+    seed: int
+    temperature: float
+    batch_size: int
+
+    def priced(self, per: Per) -> Callable[[str], Evidence]:
+        """By price."""
+
+        def measured(spec: str) -> Evidence:
+            rules = {spec: api.resolve(spec, self.model)}
+            found = measure(self.model, self.given, rules, seed=self.seed, temperature=self.temperature, batch_size=self.batch_size)[0]
+            values, unseen = found.each.numpy(), float(found.passes < found.rows)  # nothing is lost where nothing is filled together
+            if per == "position":
+                values, unseen = found.per_position.numpy(), unseen * float((1 / found.unknown).mean())
+            bound = upper_bound(values, self.confidence, unseen)
+            return Evidence(spec, float(values.mean()), bound, found.passes, mean_interval(values, 0.95, unseen))
+
+        return measured
+
+    def paired(self, quality: Quality | None) -> Callable[[str], Evidence]:
+        """By quality: sequential less the setting, on the same streams; the bound holds whatever the values in [-1, 1]."""
+        model = self.model
+        if quality is None and not model.task.decidable:
+            raise PairmiError(f"tune: no right answer is known for model {model.name!r}; give quality=FUNCTION or max_loss (nats)")
+        judge = quality or (lambda tokens: float(model.task.conflict(tokens) is None))
+
+        def decoded(spec: str) -> tuple[np.ndarray, float]:
+            how: dict[str, Any] = {"seed": self.seed, "temperature": self.temperature, "batch_size": self.batch_size}
+            out = api.decode(model, list(self.given), spec, **how)
+            return np.array([judge(one.tokens) for one in out], dtype=float), float(np.mean([one.passes for one in out]))
+
+        reference, _ = decoded("sequential")
+
+        def measured(spec: str) -> Evidence:
+            own, passes = decoded(spec)
+            lost = reference - own
+            bound = bounded_upper(lost, -1.0, 1.0, self.confidence)
+            return Evidence(spec, float(lost.mean()), bound, passes, difference_interval(lost))
+
+        return measured

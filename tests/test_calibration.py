@@ -1,0 +1,128 @@
+import json
+import math
+
+import pytest
+import torch
+
+import pairmi
+from pairmi.loading import load
+from pairmi.pricing.calibrate import calibrate, fit_charge, predicted, reliability
+from pairmi.pricing.exact import exact_price
+from pairmi.pricing.price import measure
+from pairmi.pricing.walk import Members
+from pairmi.selectors.charge import FEATURES, Calibration
+from pairmi.selectors.mi_bound import MIBound
+from pairmi.selectors.top_k import TopK
+from pairmi.spec import rule
+from pairmi.tuning import calibrated_rule
+from pairmi.types import PairmiError
+from rules import Given, situation
+
+STEEP = Calibration(-3.0, ((-5.0, 0.0), (-5.0, 0.0), (-5.0, 1.0), (0.0, 2.0)), ((2.0,), (1.0,), (0.5,), (0.7,)))
+
+
+def invented(count: int = 4000, seed: int = 0) -> Members:
+    """Members whose loss follows a known map, with heavy noise of mean 1."""
+    rng = torch.Generator().manual_seed(seed)
+    strongest = torch.rand(count, generator=rng, dtype=torch.float64)
+    shared = strongest * (1 + 3 * torch.rand(count, generator=rng, dtype=torch.float64))
+    entropy, rank = torch.rand(count, generator=rng, dtype=torch.float64), torch.randint(1, 9, (count,), generator=rng)
+    noise = -torch.log(torch.rand(count, generator=rng, dtype=torch.float64)) * (torch.rand(count, generator=rng) < 0.2) * 5
+    nats = STEEP(shared, strongest, entropy, rank.double()) * noise
+    whole = torch.arange(count)
+    return Members(whole, whole, rank, whole, nats, nats, entropy, shared, strongest)
+
+
+def test_a_fit_finds_the_map_that_made_the_losses() -> None:
+    charge, fresh = fit_charge(invented(12_000)), invented(seed=1)
+    truth, found = predicted(STEEP, fresh), predicted(charge, fresh)
+    assert float(found.sum() / truth.sum()) == pytest.approx(1, abs=0.12)
+    assert float(torch.corrcoef(torch.stack([truth, found]))[0, 1]) > 0.95
+    for quarter in truth.argsort().chunk(4):
+        assert float(found[quarter].mean() / truth[quarter].mean()) == pytest.approx(1, abs=0.3)
+
+
+def test_totals_agree_where_it_was_fitted() -> None:
+    members = invented()
+    assert float(predicted(fit_charge(members), members).sum()) == pytest.approx(float(members.nats.sum()), rel=1e-9)
+
+
+def test_a_charge_rises_with_every_feature_and_the_first_is_free() -> None:
+    charge = fit_charge(invented())
+    base = torch.tensor([0.3, 0.2, 0.4, 3.0], dtype=torch.float64)
+    for column in range(len(FEATURES)):
+        grid = base.repeat(50, 1)
+        grid[:, column] = torch.linspace(0.01, 8, 50, dtype=torch.float64)
+        costs = charge(*grid.T)
+        assert (costs.diff() >= -1e-12).all()
+        assert (costs > 0).all()
+    assert charge(*base.index_fill(0, torch.tensor([3]), 0)[:, None]).tolist() == [0]
+
+
+def test_a_calibration_survives_its_description() -> None:
+    charge = fit_charge(invented())
+    assert Calibration.from_about(json.loads(json.dumps(charge.about()))) == charge
+
+
+def test_the_calibrated_rule_spends_its_budget_by_the_charge() -> None:
+    some = situation(rows=60, dense=True)
+    for budget in (0.0, 0.05, 0.3, 5.0):
+        selection = MIBound(Given(some.mi), budget, charge=STEEP)(some.turn())
+        for row in range(60):
+            order = selection.order[row].masked_fill(~selection.chosen[row], 99).argsort()[: int(selection.chosen[row].sum())]
+            spent = 0.0
+            for n, k in enumerate(order.tolist()):
+                known = some.mi[row, k, order[:n]]
+                features = (known.sum(), known.max() if n else torch.tensor(0.0), some.entropies[row, k], torch.tensor(float(n)))
+                spent += float(STEEP(*(x.double()[None] for x in features)))
+            assert spent <= budget + 1e-6
+        assert selection.chosen.any(1).eq(some.masked.any(1)).all()
+    everything = MIBound(Given(some.mi), 1e9, charge=STEEP)(some.turn())
+    assert torch.equal(everything.chosen, some.masked)
+
+
+def test_weights_and_penalties_still_make_a_calibrated_rule_shy() -> None:
+    some = situation(rows=60)
+
+    def size(**knobs: float) -> int:
+        return int(MIBound(Given(some.mi), 0.2, charge=STEEP, **knobs)(some.turn()).chosen.sum())
+
+    assert size(penalty=8.0) < size() < size(penalty=0.1)
+    assert size(entropy_weight=0.5) < size()
+
+
+def test_what_pairs_cannot_see_is_learnt() -> None:
+    """Three XORed bits share nothing in pairs and ln 2 together: pairwise charges fill them at once, calibrated ones do not."""
+    model = pairmi.calibrate(load("xor"), "...", sequences=16)
+    empty = torch.full((3,), 2)
+    assert exact_price(model.backbone, empty, rule("mi-bound:budget=0.1", model)).nats == pytest.approx(math.log(2))
+    careful = exact_price(model.backbone, empty, rule("mi-bound:budget=0.1,charge=calibrated", model))
+    assert careful.nats < 1e-9
+    assert careful.passes == 2
+    bold = exact_price(model.backbone, empty, rule("mi-bound:budget=0.8,charge=calibrated", model))
+    assert bold.passes == 1
+
+
+@pytest.mark.parametrize("world", ["sudoku4", "markov"])
+def test_predictions_are_reliable_on_other_draws(world: str) -> None:
+    model = load(world)
+    canvases, mi = [torch.full((model.length,), model.vocab.size)] * 64, rule("mi-bound:floor=0", model).mi
+    charge = calibrate(model, canvases, mi, calibrated_rule, (0.05, 0.2, 0.5))
+    (found,) = reliability(model, canvases, mi, calibrated_rule, charge, (0.5,))
+    assert found.predicted == pytest.approx(found.measured, rel=0.2)
+    assert found.predicted <= found.budget
+
+
+def test_too_little_to_learn_from_is_named() -> None:
+    (found,) = measure(load("xor"), [torch.full((3,), 2)], {"k": TopK(3)})
+    with pytest.raises(PairmiError, match=r"2 positions were filled together with others and lost 0\.69 nats, too little to learn from"):
+        fit_charge(found.members)
+    with pytest.raises(PairmiError, match="rounds=0: must be at least 1"):
+        calibrate(load("xor"), [torch.full((3,), 2)], Given(torch.zeros(1, 3, 3)), calibrated_rule, (0.1,), rounds=0)
+
+
+def test_a_damaged_calibration_is_named() -> None:
+    with pytest.raises(PairmiError, match="expected rising knots and rises >= 0 for each of shared, strongest, entropy, size"):
+        Calibration(0.0, ((0.0, 1.0),), ((-1.0,),))
+    with pytest.raises(PairmiError, match="expected the features shared, strongest, entropy, size, got None; calibrate again"):
+        Calibration.from_about({})
