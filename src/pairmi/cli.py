@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pairmi
-from pairmi.commands.arguments import add_engine, amount, folder, fraction, natural, picture, positive, rate, seed, writable
+from pairmi.commands.arguments import add_backbone, add_engine, amount, folder, fraction, natural, picture, positive, rate, seed, writable
 
 CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
 POSITIONS = "Positions are counted from 1 (Sudoku: r1c1 is the upper left cell); in JSON, as in Python, from 0."
@@ -46,10 +46,6 @@ class Parser(argparse.ArgumentParser):
         return add
 
 
-def _backbone(parser: Parser) -> None:
-    parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
-
-
 def _probe(parser: Parser) -> None:
     parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
     parser.add_argument("--floor", type=amount, default=0.01, help="what pruning may change, in nats; 0 = full probe")
@@ -59,7 +55,7 @@ def _probe(parser: Parser) -> None:
 def _mi(command: Adding) -> None:
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.epilog = POSITIONS
-    _backbone(parser)
+    add_backbone(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
@@ -73,7 +69,7 @@ def _mi(command: Adding) -> None:
 def _decode(command: Adding) -> None:
     parser = command("decode", "fill the unknown positions of canvases")
     parser.epilog = POSITIONS
-    _backbone(parser)
+    add_backbone(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     parser.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
@@ -124,76 +120,9 @@ def _data(command: Adding) -> None:
     parser.add_argument("--minimal", action="store_true", help="22-28 givens, none of which can be left out, of each difficulty in turn")
 
 
-def _training(parser: Parser) -> None:
-    parser.add_argument("--run", type=folder, required=True, help="folder for checkpoints, log and learning curve")
-    parser.add_argument("--out", type=writable, help="write the finished weights here")
-    parser.add_argument("--steps", type=positive, default=6000, help="optimiser steps")
-    parser.add_argument("--evaluate-every", type=positive, default=250, metavar="STEPS", help="measure on held-out data so often")
-    parser.add_argument("--decay", type=fraction, default=0.5, help="the last part of all steps, over which the learning rate falls to 0")
-    parser.add_argument("--batch", type=positive, default=96, help="sequences a step")
-    parser.add_argument("--seed", type=seed, default=0, help="of initialisation, data and masks")
-    parser.add_argument("--threads", type=natural, default=0, help="of the CPU; 0 = torch's choice")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: a GPU for each process; default: cuda where there is one")
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        choices=("float32", "bfloat16"),
-        help="of the matrix products (head: the backbone's); bfloat16 is twice as fast where the machine has it (avx512_bf16, amx, GPUs)",
-    )
-
-
-def _train(command: Adding) -> None:
-    what = command("train", "train a model; the same command goes on where a killed run stopped").commands("what")
-    _train_denoiser(what("denoiser", "train a masked diffusion model"))
-    _train_head(what("head", "train a head on labels that 'pairmi labels' made"))
-
-
-def _train_denoiser(parser: Parser) -> None:
-    _training(parser)
-    parser.add_argument("--task", default="sudoku", choices=("sudoku", "protein"), help="what to learn")
-    parser.add_argument("--data", type=Path, help="protein: FASTA file of the training sequences; 'cluster=' in a header names a family")
-    parser.add_argument("--validation", type=Path, help="protein: FASTA file of other families; default: a tenth of those in --data")
-    parser.add_argument("--peak", type=rate, default=1.0, help="the highest learning rate, as a share of the usual one")
-    parser.add_argument("--micro", type=positive, default=32, help="sequences at a time: what fits the cache; changes only rounding")
-    parser.add_argument("--width", type=positive, default=128, help="of the network")
-    parser.add_argument("--depth", type=positive, default=8, help="of the network, in blocks")
-    parser.add_argument("--heads", type=positive, default=4, help="of attention")
-    parser.add_argument("--start", metavar="MODEL", help="go on from these weights, with more blocks if --depth says so")
-    parser.add_argument(
-        "--followed", type=fraction, default=2 / 3, help="share of canvases in the model's own order; 0 = random masks only"
-    )
-    parser.add_argument("--grids", type=positive, default=100_000, help="base grids, before augmentation")
-    parser.add_argument("--minimal", type=fraction, default=0.0, help="Sudoku: share of puzzles followed that are dug until minimal")
-    techniques = ("singles", "locked", "subsets", "beyond")
-    parser.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
-    parser.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
-
-
-def _train_head(parser: Parser) -> None:
-    _training(parser)
-    _backbone(parser)
-    parser.add_argument("--labels", type=Path, required=True, help="folder that 'pairmi labels' filled")
-    parser.add_argument("--limit", type=positive, help="use about so many labelled states only")
-    parser.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
-    parser.add_argument("--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
-    parser.add_argument("--start", metavar="HEAD", help="go on from the weights of this file; default: from scratch")
-    parser.add_argument("--loss", default="mse", choices=("mse", "balanced", "root"), help="mse is the paper's")
-    parser.add_argument("--augment", type=natural, default=0, help="copies of every state, each moved by a random symmetry of Sudoku")
-    parser.add_argument("--rate", type=rate, default=6e-3, help="the highest learning rate; Muon, for the matrices, takes five times that")
-    parser.add_argument("--inner", type=positive, default=96, help="low-rank: width of the network at each position")
-    parser.add_argument("--forms", type=positive, default=16, help="low-rank: bilinear forms")
-    parser.add_argument("--rank", type=positive, default=16, help="low-rank: the rank of each")
-    parser.add_argument("--mixer", type=positive, default=16, help="low-rank: width of the network at each pair")
-    parser.add_argument("--hops", type=natural, default=0, help="low-rank: how often paths through third positions correct the estimate")
-    parser.add_argument("--edges", type=positive, default=4, help="low-rank: kinds of edges that these paths have")
-    parser.add_argument(
-        "--reach", type=natural, default=0, help="low-rank: with more open positions than this no hops are taken (0: always)"
-    )
-
-
 def _labels(command: Adding) -> None:
     parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
-    _backbone(parser)
+    add_backbone(parser)
     parser.add_argument("--data", type=Path, help="proteins: FASTA file of sequences; 'cluster=' in a header names a family")
     parser.add_argument("--out", type=folder, required=True, help="folder for the shards")
     parser.add_argument("--states", type=positive, required=True, help="how many; rounded up to whole shards")
@@ -214,7 +143,7 @@ def _labels(command: Adding) -> None:
 
 def _plan(command: Adding) -> None:
     parser = command("plan", "what labelling would cost, measured on a few states here")
-    _backbone(parser)
+    add_backbone(parser)
     parser.add_argument("--states", type=positive, required=True, help="how many are to be labelled")
     parser.add_argument("--workers", type=positive, help="that share the work, one core each; default: as many as this machine has")
     parser.add_argument("--sample", type=positive, default=16, help="states to measure")
@@ -241,7 +170,7 @@ def _explore(command: Adding) -> None:
 
 
 def _pricing(parser: Parser) -> None:
-    _backbone(parser)
+    add_backbone(parser)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--sequences", type=positive, help="drawn in all, the canvases in turn; default: each once, at least 32 in all")
@@ -274,13 +203,15 @@ def _tune(command: Adding) -> None:
 def build_parser() -> Parser:
     """All commands with their options."""
     from pairmi.commands.bench_arguments import add_bench
+    from pairmi.commands.train_arguments import add_train
 
     about = "Which unknown positions of a masked sequence model depend on each other, and decoding that uses it."
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, _price, _tune, _rules, _data, _train, _labels, _plan):
+    for add in (_mi, _decode, _design, _price, _tune, _rules, _data, _labels, _plan):
         add(command)
+    add_train(command("train", "train a model; the same command goes on where a killed run stopped").commands("what"))
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))
     _explore(command)
     return parser

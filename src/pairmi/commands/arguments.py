@@ -73,6 +73,11 @@ def folder(text: str) -> Path:
     return path
 
 
+def add_backbone(parser: ArgumentParser) -> None:
+    """`--backbone`."""
+    parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
+
+
 def add_engine(parser: ArgumentParser) -> None:
     """The options that say where work is done."""
     where = parser.add_argument_group("where it is done; no result but the times depends on it")
