@@ -161,7 +161,7 @@ def test_the_command_trains_and_writes_a_head(tmp_path: Path, capsys: pytest.Cap
     write_shard(shard_file(tmp_path / "labels", 0), labels, {"settings": settings, "provenance": {}})
     common = ["train", "head", "--backbone", backbone, "--run", str(tmp_path / "run"), "--steps", "2", "--batch", "2", "--inner", "8"]
     assert main(common) == 2
-    assert "--labels DIR is missing" in capsys.readouterr().err
+    assert "arguments are required: --labels" in capsys.readouterr().err
     assert main([*common, "--labels", str(tmp_path / "labels"), "--out", str(tmp_path / "h.safetensors")]) == 0
     assert with_head(model, str(tmp_path / "h.safetensors")).head is not None
     assert main([*common[:2], "--backbone", "sudoku4", *common[4:], "--labels", str(tmp_path / "labels")]) == 2

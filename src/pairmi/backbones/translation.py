@@ -54,7 +54,7 @@ class Translation:
         """The usable columns of our positions, normalised among themselves in float32."""
         return functional.log_softmax(self.within(logits)[:, :, self._table(logits.device)[:-1]].float(), dim=-1)
 
-    def _table(self, device: torch.device) -> Int[Tensor, " V+1"]:
+    def _table(self, device: torch.device) -> Int[Tensor, " N"]:
         """The model's id of each of ours, the mask last; made once for a device."""
         if device not in self._tables:
             self._tables[device] = torch.tensor([*self.ids.values(), self.mask], device=device)

@@ -18,7 +18,7 @@ from pairmi.tasks.tables import WORLDS
 def full_probe(spec: str) -> str:
     """The same rule with nothing pruned, where it looks at pairs."""
     name, options = parse(spec)
-    if name not in CATALOGUE or "mi" not in parameters(name) or "floor" in options:
+    if name not in CATALOGUE or "mi" not in parameters(name) or "floor" in options or options.get("mi", "probe") != "probe":
         return spec
     return f"{spec}{',' if options else ':'}floor=0"
 

@@ -61,7 +61,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
         lines = list(canvas_lines(options.canvas))
         stride = max(1, len(lines) // options.sample)
         return [api.tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
-    if model.task.conflict is not None:
+    if model.task.name == "sudoku":
         from pairmi.training.states import SudokuStates
 
         return [state.tokens for state in SudokuStates().draw(model, 0, 0, options.sample)]
