@@ -74,10 +74,12 @@ def test_decode_as_json_with_a_trace(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_decode_for_people_with_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
     lines = done(capsys, *decode("--canvas", EMPTY, "--trace", "--greedy", "--verify", "--accept", "0.5")).splitlines()
-    text, passes, rows = lines[0].split("\t")
+    text, passes, rows, *probes, verdict = lines[0].split("\t")
     assert len(text) == 16
     assert passes.endswith(" passes")
     assert rows.endswith(" rows")
+    assert all(part.endswith(" for probing") for part in probes)
+    assert verdict == "valid"
     assert lines[1].startswith("  pass 1: r1c1=")
     assert any(line.startswith("    r") and " waits: " in line for line in lines)
 
@@ -88,7 +90,7 @@ def test_decode_reads_standard_input_and_keeps_the_order(
 ) -> None:
     lines = [HALF, "# a comment", "", "11" + "." * 14, EMPTY, FULL, "." * 12 + "4321", "12", "short"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
-    assert main(decode("--canvas", "-", "--skip-invalid", "--json", "--batch", batch)) == 0
+    assert main(decode("--canvas", "-", "--skip-invalid", "--json", "--batch", batch)) == 1
     out, error = capsys.readouterr()
     document = strict(out)
     assert [result["canvas"] for result in document["results"]] == [HALF, EMPTY, "." * 12 + "4321"]
@@ -97,14 +99,16 @@ def test_decode_reads_standard_input_and_keeps_the_order(
     assert strict(done(capsys, *decode("--canvas", "-", "--json")))["results"][2]["text"] == document["results"][1]["text"]
     assert error.splitlines() == [
         "pairmi decode: skipped standard input, line 4: contradiction: no sequence of this world fits the given positions",
-        "pairmi decode: skipped standard input, line 6: every position is given, nothing is unknown; mark unknown positions with '.'",
+        "pairmi decode: skipped standard input, line 6: every position is given, nothing is unknown; "
+        "mark unknown positions with '.', or with token id 4",
         "pairmi decode: skipped standard input, line 8: expected 16 positions, got 2",
-        "pairmi decode: skipped standard input, line 9: 's' at position 0 is not in the alphabet (1234; unknown: . _)",
+        "pairmi decode: skipped standard input, line 9: 's' at position 1 is not in the alphabet (1234; unknown: . _)",
+        "pairmi decode: 4 canvases were skipped, named above; all else is finished",
     ]
 
 
 def test_decode_of_nothing_valid_is_still_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(decode("--canvas", "12", "--skip-invalid", "--json")) == 0
+    assert main(decode("--canvas", "12", "--skip-invalid", "--json")) == 1
     assert strict(capsys.readouterr().out)["results"] == []
 
 
@@ -146,10 +150,10 @@ def test_bench_exact_prints_a_table_and_writes_records(capsys: pytest.CaptureFix
 
 
 def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    record = {"rule": "eb", "selection_ms": 1.0, "pass_ms": 2.0, "share": 0.5}
+    record = {"rule": "eb", "beside_ms": 1.0, "pass_ms": 2.0, "share": 0.5}
     monkeypatch.setattr("pairmi.bench.speed.selection_times", lambda batch: [record | {"batch": batch}])
     assert main(["bench", "speed", "--limit", "3"]) == 0
-    assert "| eb   | 1            | 2       | 0.5   |" in capsys.readouterr().out
+    assert "| eb   | 1         | 2       | 0.5   |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -157,9 +161,12 @@ def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monke
     [
         (decode("--canvas", "12"), "decode: canvas: expected 16 positions, got 2"),
         (decode("--canvas", "12", "--json"), "decode: canvas: expected 16 positions, got 2"),
-        (decode("--canvas", "5" + EMPTY[1:]), "decode: canvas: '5' at position 0 is not in the alphabet (1234; unknown: . _)"),
-        (decode("--canvas", "x" * 400), "decode: canvas: 'x' at position 0 is not in the alphabet (1234; unknown: . _)"),
-        (decode("--canvas", FULL), "decode: canvas: every position is given, nothing is unknown; mark unknown positions with '.'"),
+        (decode("--canvas", "5" + EMPTY[1:]), "decode: canvas: '5' at position 1 is not in the alphabet (1234; unknown: . _)"),
+        (decode("--canvas", "x" * 400), "decode: canvas: 'x' at position 1 is not in the alphabet (1234; unknown: . _)"),
+        (
+            decode("--canvas", FULL),
+            "decode: canvas: every position is given, nothing is unknown; mark unknown positions with '.', or with token id 4",
+        ),
         (decode("--canvas", "11" + EMPTY[2:]), "decode: canvas: contradiction: no sequence of this world fits the given positions"),
         (decode("--canvas", "no/such"), "decode: canvas: no file no/such"),
         (decode("--canvas", "such.txt"), "decode: canvas: no file such.txt"),

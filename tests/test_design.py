@@ -95,8 +95,8 @@ def test_a_score_is_the_mean_of_the_conditionals_one_by_one(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--count", "0"], "pairmi design: --count 0: must be at least 1"),
-        (["--batch", "0"], "pairmi design: --batch 0: must be at least 1"),
+        (["--count", "0"], "pairmi design: argument --count: expected a whole number of at least 1, got '0'; see 'pairmi design --help'"),
+        (["--batch", "0"], "pairmi design: argument --batch: expected a whole number of at least 1, got '0'; see 'pairmi design --help'"),
         (["--fix", "A"], r"pairmi design: --fix A: every residue of .*small.pdb is fixed, nothing is left to design"),
         (["--fix", "A:1-5"], "pairmi design: 'A:1-5': small has no residue A:1-5; chain A goes from A:53 to A:64"),
         (["--fix", "B:1"], "pairmi design: 'B:1': small has no chain 'B'; it has A"),

@@ -20,7 +20,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def decoded(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[dict], str]:
-    assert main(["decode", "--rule", "top-k:k=2", "--json", *arguments]) == 0
+    assert main(["decode", "--rule", "top-k:k=2", "--json", *arguments]) == int("--skip-invalid" in arguments)
     out, error = capsys.readouterr()
     return json.loads(out)["results"], error
 
@@ -46,7 +46,8 @@ def test_fasta_gives_fasta(model: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["decode", "--backbone", model, "--canvas", str(file), "--rule", "sequential"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith(">")] == [
-        ">one passes=2 rows=2", ">two passes=2 rows=2", ">three passes=2 rows=2", ">four passes=5 rows=5",
+        ">one passes=2 rows=2 probe_rows=0", ">two passes=2 rows=2 probe_rows=0",
+        ">three passes=2 rows=2 probe_rows=0", ">four passes=5 rows=5 probe_rows=0",
     ]  # fmt: skip
     assert len(lines) == 8
 
@@ -63,14 +64,14 @@ def test_bad_records_are_named_and_can_be_skipped(model: str, tmp_path: Path, ca
     assert main(["decode", "--backbone", model, "--canvas", str(file)]) == 2
     out, error = capsys.readouterr()
     assert out == ""
-    assert f"pairmi decode: {file}, record 1 (stop): '*' at position 2 is a stop codon; cut the sequence there\n" in error
+    assert f"pairmi decode: {file}, record 1 (stop): '*' at position 3 is a stop codon; cut the sequence there\n" in error
     results, error = decoded(capsys, "--backbone", model, "--canvas", str(file), "--skip-invalid")
     assert [result["record"] for result in results] == ["good"]
     for part in (
-        "record 1 (stop): '*' at position 2 is a stop codon",
-        "record 2 (low): 'm' at position 0 is in lower case",
+        "record 1 (stop): '*' at position 3 is a stop codon",
+        "record 2 (low): 'm' at position 1 is in lower case",
         "record 3 (gone): empty; expected at least one position\n",
-        "record 4 (any): 'X' at position 1 is any residue",
+        "record 4 (any): 'X' at position 2 is any residue",
         "record 5 (long): 63 positions are too many for this model; at most 62; cut the sequence",
         "record 6 (full): every position is given, nothing is unknown",
     ):
@@ -80,13 +81,13 @@ def test_bad_records_are_named_and_can_be_skipped(model: str, tmp_path: Path, ca
 def test_mi_reads_fasta_too(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "some.fasta"
     file.write_text("\n".join([*LINES, ">bad", "MK*.."]))
-    assert main(["mi", "--backbone", model, "--canvas", str(file), "--skip-invalid", "--json", "--top", "1"]) == 0
+    assert main(["mi", "--backbone", model, "--canvas", str(file), "--skip-invalid", "--json", "--top", "1"]) == 1
     out, error = capsys.readouterr()
     document = json.loads(out)
     assert [result["record"] for result in document["results"]] == ["one", "two", "three", "four"]
     assert document["results"][0]["strongest"][0] | {"nats": 0} == {"i": 2, "j": 3, "nats": 0}
     assert "skipped" in error
-    assert main(["mi", "--backbone", model, "--canvas", str(file), "--skip-invalid", "--top", "1"]) == 0
+    assert main(["mi", "--backbone", model, "--canvas", str(file), "--skip-invalid", "--top", "1"]) == 1
     assert capsys.readouterr().out.startswith(">one\nMK..V\n  ")
 
 

@@ -55,9 +55,10 @@ def test_a_model_without_a_head_says_so() -> None:
         rule("mi-bound:mi=head", MODEL)
 
 
-def test_only_weights_have_a_fingerprint() -> None:
-    with pytest.raises(PairmiError, match=r"^Tabular: has no weights; heads and labels are for trained backbones$"):
-        identify(MODEL)
+def test_weights_and_tables_have_a_fingerprint() -> None:
+    with pytest.raises(PairmiError, match=r"^Incoherent: has neither weights nor a table .* give it an attribute `identity`"):
+        identify(Incoherent(3, 2, 0, 1.0))
+    assert identify(MODEL) == identify(load("sudoku4")) != identify(load("xor"))
     assert identify(Model(Transformer(SHAPE))) != identify(Transformer(SHAPE))  # two random starts
 
 

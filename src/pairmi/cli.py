@@ -255,6 +255,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = import_module(f"pairmi.commands.{options.command}")
     try:
         command.run(options)
+        if skipped := vars(options).get("skipped"):
+            raise Incomplete(f"{skipped} {'canvas was' if skipped == 1 else 'canvases were'} skipped, named above; all else is finished")
     except PairmiError as error:
         print(f"pairmi {options.command}: {error}", file=sys.stderr)
         return 1 if isinstance(error, Incomplete) else 2

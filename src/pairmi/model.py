@@ -107,9 +107,15 @@ class Model:
             return self.backbone(tokens)
 
 
+@runtime_checkable
+class _Around(Protocol):
+    @property
+    def backbone(self) -> Backbone: ...
+
+
 def innermost(backbone: Backbone) -> Backbone:
-    """What all wrappers are around."""
-    while isinstance(backbone, Model | Wrapped):
+    """What a model, a meter or another wrapper is around."""
+    while isinstance(backbone, _Around) and not isinstance(backbone, nn.Module):
         backbone = backbone.backbone
     return backbone
 
@@ -118,7 +124,7 @@ def device_of(backbone: Backbone) -> torch.device:
     """Where a backbone lives: where its model says, else where its first parameter or buffer is, else on the CPU."""
     if isinstance(backbone, Model) and backbone.device is not None:
         return backbone.device
-    if isinstance(backbone, Model | Wrapped):
+    if isinstance(backbone, _Around) and not isinstance(backbone, nn.Module):
         return device_of(backbone.backbone)
     tensors = [*backbone.parameters(), *backbone.buffers()][:1] if isinstance(backbone, nn.Module) else []
     return tensors[0].device if tensors else torch.device("cpu")

@@ -15,6 +15,7 @@ from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
 from pairmi.types import PairmiError
+from worlds import Linked
 
 
 def test_what_is_measured_is_measured_once(tmp_path: Path) -> None:
@@ -67,8 +68,11 @@ def test_a_rule_is_known_by_all_that_it_holds(monkeypatch: pytest.MonkeyPatch) -
         "type": "Shuffled",
         "mi": resolved("mi-bound", headed)["mi"],
     }
-    graph = replace(model, graph=torch.ones(81, 81).double())
-    assert resolved("mi-bound:mi=structural", graph) != resolved("mi-bound:mi=structural", replace(graph, graph=torch.eye(81).double()))
+    graph = replace(model, task=Linked(torch.ones(81, 81).double()))
+    other = replace(model, task=Linked(torch.eye(81).double()))
+    assert resolved("mi-bound:mi=structural", graph) != resolved("mi-bound:mi=structural", other)
+        "mi-bound:mi=structural", replace(graph, task=Linked(torch.eye(81)).double())
+    )
 
 
 def test_a_changed_default_brings_no_old_numbers_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_setting_is_a_unit_that_is_named_by_its_content() -> None:
     verified = JOB.unit(settings_of(MODEL, BOARDS, "top-k:k=40", Sampling(seed=3, verify=True)))
     assert verified.name.startswith("top-k:k=40 verified-")
     moved = Measuring(sudoku(), BOARDS).on("meta").model.backbone
-    assert moved.backbone.position.device.type == "meta"
+    assert moved.position.device.type == "meta"
 
 
 def test_what_is_measured_is_written_at_once_and_what_is_there_is_left_alone(tmp_path: Path) -> None:

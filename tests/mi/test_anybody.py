@@ -128,7 +128,7 @@ def test_a_large_alphabet_is_shown_by_its_likeliest_symbols(symbols: int) -> Non
     prediction = Prediction(torch.full((2, 6), symbols), log_probs, torch.randn(2, 6, 12))
     turned = replace(prediction, log_probs=log_probs.flip(2))  # which symbols they are does not count
     first, second = (head(one, Own(), Streams(0, torch.arange(2))) for one in (prediction, turned))
-    torch.testing.assert_close(first, second)
+    torch.testing.assert_close(first, second, atol=1e-6, rtol=1e-5)  # entropies of large alphabets are sums in float32
     assert first.max() > 0
 
 

@@ -8,14 +8,13 @@ import torch
 from heads import low_rank, pair_mlp, tiny
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
-from pairmi.decoding import decode
 from pairmi.draw import Streams
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, Structural
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.types import PairMatrix, PairwiseMI, Prediction
-from worlds import generator
+from worlds import decode, generator
 
 MODEL = tiny(attention=True)
 TOKENS = torch.full((6, 8), 4).masked_fill(torch.rand(6, 8, generator=generator(1)) < 0.2, 0)

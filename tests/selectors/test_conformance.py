@@ -7,14 +7,14 @@ import torch
 
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.commit import Sampling
-from pairmi.decoding import decode, iter_decode
+from pairmi.decoding import iter_decode
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
 from pairmi.tasks.tables import parity, permutations, random_table
 from pairmi.types import Reason, Selector, Tokens
 from rules import PAIRWISE, opinionated, partly_given, reckless, singly, varieties
-from worlds import Linked, generator, tabular
+from worlds import Linked, decode, generator, tabular
 
 TABLE = Model(tabular(random_table(5, 3, generator(1), sparsity=0.4, sharpness=1.5)), task=Linked(torch.ones(5, 5).double().triu(3)))
 WORLDS = {

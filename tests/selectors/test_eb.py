@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from pairmi.selectors.eb import EB, Proxy
 from pairmi.types import PairmiError, Reason
@@ -18,12 +19,17 @@ def test_is_the_longest_prefix_whose_entropies_without_the_largest_fit(by: Proxy
         assert [int(selection.order[row, i]) for i in order[: max(fitting)]] == list(range(max(fitting)))
 
 
-def test_waits_for_the_budget_by_its_entropy() -> None:
+def test_says_what_would_have_been_needed() -> None:
+    """The entropies up to a position, without the largest: what the budget would have had to be."""
     given = situation()
     selection = EB(0.1)(given.turn())
     waits = given.masked & ~selection.chosen
     assert (selection.waiting.reason[waits] == Reason.BUDGET).all()
-    assert (selection.waiting.amount[waits] == given.entropies[waits]).all()
+    for row, position in torch.nonzero(waits).tolist():
+        order = surest(given, row, "entropy")
+        before = [float(given.entropies[row, i]) for i in order[: order.index(position) + 1]]
+        assert float(selection.waiting.amount[row, position]) == pytest.approx(sum(before) - max(before))
+        assert float(selection.waiting.amount[row, position]) > 0.1
 
 
 def test_refuses_a_negative_budget() -> None:

@@ -2,12 +2,11 @@ import pytest
 import torch
 
 from pairmi.commit import Sampling
-from pairmi.decoding import decode
 from pairmi.selectors.klass import Klass
 from pairmi.tasks.tables import random_table
 from pairmi.types import PairmiError, Reason, Selection
 from rules import Situation, beliefs
-from worlds import generator, tabular
+from worlds import decode, generator, tabular
 
 
 def run(rule: Klass, *passes: torch.Tensor) -> list[Selection]:

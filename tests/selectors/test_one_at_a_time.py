@@ -3,7 +3,7 @@ import torch
 
 from pairmi.bench.stopwatch import Stopwatch, watched
 from pairmi.commit import Sampling
-from pairmi.decoding import decode, iter_decode
+from pairmi.decoding import iter_decode
 from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.one_at_a_time import OneAtATime
@@ -11,6 +11,7 @@ from pairmi.selectors.ranking import ranked, take
 from pairmi.spec import rule
 from pairmi.types import Reason, Selection, Turn
 from rules import reckless, singly
+from worlds import decode
 
 MODEL = load("sudoku4")
 EMPTY = torch.full((6, 16), 4)

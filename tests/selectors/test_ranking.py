@@ -4,7 +4,7 @@ import torch
 from pairmi.selectors.eb import EB
 from pairmi.selectors.ranking import By, at_least, greedily, one_of, ranked, score, take, waiting_for
 from pairmi.types import PairmiError, Reason
-from rules import beliefs, situation
+from rules import Situation, beliefs, situation
 
 
 def test_masked_positions_come_first_and_equals_from_left_to_right() -> None:
@@ -49,8 +49,9 @@ def test_take_never_takes_a_known_position() -> None:
 def test_greedily_takes_the_first_where_nothing_is_admitted_and_nothing_where_nothing_is_open() -> None:
     order, masked = torch.tensor([[1, 0, 2], [0, 1, 2]]), torch.tensor([[True, True, False], [False, False, False]])
     carry = torch.zeros(2, 1).double()
+    turn = Situation(torch.full((2, 3, 2), 0.5).log(), masked, torch.zeros(2, 3, 3)).turn()
     chosen, taken, after = greedily(
-        order, masked, torch.zeros(2, 3, 3), carry, lambda candidate, relation, chosen, carry: (candidate < 0, carry + 1)
+        order, turn, torch.zeros(2, 3, 3), carry, lambda candidate, relation, chosen, carry: (candidate < 0, carry + 1)
     )
     assert chosen.tolist() == [[False, True, False], [False, False, False]]
     assert taken.tolist() == [[-1, 0, -1], [-1, -1, -1]]

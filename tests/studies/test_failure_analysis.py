@@ -8,7 +8,6 @@ import torch
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.commit import Sampling
-from pairmi.decoding import decode
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.spec import rule
@@ -16,6 +15,7 @@ from pairmi.tasks.sudoku.puzzles import complete_grids
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
 from rules import opinionated
 from studies.failure_analysis import alive, failure_analysis
+from worlds import decode
 
 UNTRAINED: Model = opinionated(TransformerConfig(width=32, depth=1, heads=2))
 EMPTY = make_boards("empty", 5)

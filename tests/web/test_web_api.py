@@ -134,7 +134,7 @@ def test_decode_tells_every_pass_as_the_public_function_does():
     told, watch = events()
     result = api.decode(FOUR, HALF, "mi-bound:budget=0", Sampling(seed=3), watch)
     passes = [event["pass"] for event in told if "pass" in event]
-    expected = public.decode(FOUR, HALF, "mi-bound:budget=0", seed=3)
+    expected = public.decode(FOUR, HALF, "mi-bound:budget=0", seed=3, steps=True)
     assert (result["text"], result["passes"]) == (expected.text, expected.passes)
     assert [step["filled"] for step in passes] == [step.filled for step in expected.steps]
     assert [{i: one["why"] for i, one in step["waiting"].items()} for step in passes] == [step.waiting for step in expected.steps]

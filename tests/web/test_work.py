@@ -19,7 +19,7 @@ def test_a_watched_model_says_the_same():
     expected, found = FOUR(EMPTY), watched(FOUR, watch)(EMPTY)
     assert torch.equal(found.log_probs, expected.log_probs)
     assert watch.rows == 20
-    assert watched(FOUR, watch).place(0) == "r1c1"
+    assert watched(FOUR, watch).task.position(0) == "r1c1"
 
 
 def test_stopping_ends_work_at_the_next_call(monkeypatch):

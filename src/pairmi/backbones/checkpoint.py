@@ -75,7 +75,8 @@ def ensure_writable(folder: Path, option: str) -> None:
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Write tensors and a JSON-able description of them."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, sealed(save(plain, {"about": json.dumps(about, sort_keys=True), "checksum": UNSEALED})))
+    described = json.dumps({**about, "checksum": UNSEALED}, sort_keys=True)  # one entry: safetensors keeps no order of several
+    write_whole(path, sealed(save(plain, {"about": described})))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -92,6 +93,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise PairmiError(f"weights: {path} is damaged or not a safetensors file ({error}); fetch or train it again") from error
     if not isinstance(about, dict):
         raise PairmiError(f"weights: {path} has no description inside; it was not written by pairmi")
+    about.pop("checksum", None)
     return tensors, about
 
 

@@ -4,7 +4,6 @@ import argparse
 
 import torch
 
-from pairmi.backbones.checkpoint import ensure_writable
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
@@ -20,7 +19,6 @@ def run(options: argparse.Namespace) -> None:
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
-    ensure_writable(options.out, "labels: --out")
     engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
     make_labels(
         model,

@@ -9,7 +9,6 @@ from typing import cast
 
 import torch
 
-from pairmi.backbones.checkpoint import ensure_writable
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import Layered
@@ -22,17 +21,10 @@ from pairmi.types import PairmiError
 
 def train_denoiser(options: argparse.Namespace) -> None:
     """Train, draw the learning curve, and write the weights where `--out` says."""
-    _ensure_writable(options)
     with together(options.device) as processes:
         job = (_protein_job if options.task == "protein" else _sudoku_job)(options, processes)
         kind = "esmc" if options.task == "protein" else "transformer"
         _fit(job, options, processes, partial(export, kind=kind, dtype=torch.float16))
-
-
-def _ensure_writable(options: argparse.Namespace) -> None:
-    ensure_writable(options.run, "train: --run")
-    if options.out:
-        ensure_writable(options.out.parent, "train: --out in")
 
 
 def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
@@ -103,7 +95,6 @@ def train_head(options: argparse.Namespace) -> None:
     """Fit a head to labels, draw the learning curve, and write the head where `--out` says."""
     from pairmi.training.distill import export_head
 
-    _ensure_writable(options)
     with together(options.device) as processes:
         _fit(_head_job(options, processes), options, processes, export_head)
 

@@ -29,8 +29,8 @@ def test_files_may_be_gzipped_whatever_their_name(tmp_path: Path, packed: bool) 
     [
         ("", r"holds no FASTA record$"),
         (">a\n>b\nACD", r", record a: it is empty$"),
-        (">a\nAC.D", r", record a: '.' at position 2 is no residue"),
-        (">a\nACX", r", record a: 'X' at position 2 is any residue"),
+        (">a\nAC.D", r", record a: '.' at position 3 is no residue"),
+        (">a\nACX", r", record a: 'X' at position 3 is any residue"),
     ],
 )
 def test_what_is_no_complete_protein_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -11,12 +11,12 @@ def test_residues_and_blanks_are_fine() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("AC*", "'*' at position 2 is a stop codon; cut the sequence there"),
-        ("aCD", "'a' at position 0 is in lower case; write residues in capitals"),
-        ("AX", "'X' at position 1 is any residue; write '.'"),
-        ("x", "'x' at position 0 is any residue"),
-        ("A-C", "'-' at position 1 is an alignment gap"),
-        ("A1", "'1' at position 1 is no residue; expected ACDEFGHIKLMNPQRSTVWY, or '.' for unknown"),
+        ("AC*", "'*' at position 3 is a stop codon; cut the sequence there"),
+        ("aCD", "'a' at position 1 is in lower case; write residues in capitals"),
+        ("AX", "'X' at position 2 is any residue; write '.'"),
+        ("x", "'x' at position 1 is any residue"),
+        ("A-C", "'-' at position 2 is an alignment gap"),
+        ("A1", "'1' at position 2 is no residue; expected ACDEFGHIKLMNPQRSTVWY, or '.' for unknown"),
     ],
 )
 def test_anything_else_is_explained(text: str, message: str) -> None:
