@@ -71,8 +71,6 @@ def test_a_rule_is_known_by_all_that_it_holds(monkeypatch: pytest.MonkeyPatch) -
     graph = replace(model, task=Linked(torch.ones(81, 81).double()))
     other = replace(model, task=Linked(torch.eye(81).double()))
     assert resolved("mi-bound:mi=structural", graph) != resolved("mi-bound:mi=structural", other)
-        "mi-bound:mi=structural", replace(graph, task=Linked(torch.eye(81)).double())
-    )
 
 
 def test_a_changed_default_brings_no_old_numbers_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
