@@ -311,3 +311,40 @@ def test_help_needs_no_torch() -> None:
     assert start.stdout == "False\n"
     shown = subprocess.run([Path(sys.executable).with_name("pairmi"), "--help"], capture_output=True, text=True, timeout=60, check=True)
     assert "decode" in shown.stdout
+
+
+def test_a_byte_order_mark_and_our_own_csv_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "marked.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + HALF.encode() + b"\n")
+    assert strict(done(capsys, *decode("--canvas", str(file), "--json")))["results"][0]["canvas"] == HALF
+    assert main(["data", "sudoku", "--count", "2", "--csv", "--seed", "1"]) == 0
+    listed = capsys.readouterr().out
+    (tmp_path / "puzzles.csv").write_text(listed)
+    lines = listed.splitlines()[1:]
+    found = strict(done(capsys, "mi", "--canvas", str(tmp_path / "puzzles.csv"), "--mi", "head", "--json", "--top", "1"))["results"]
+    assert [one["canvas"] for one in found] == [line.split(",")[0] for line in lines]
+
+
+def test_an_interrupted_document_is_still_one(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between two results: what is there is whole JSON, and the exit code says that it is not all."""
+    from pairmi.commands import decode as command
+
+    filled = command.Filling._filled
+
+    def once(self: object, canvases: list) -> list:
+        monkeypatch.setattr(command.Filling, "_filled", lambda self, canvases: (_ for _ in ()).throw(KeyboardInterrupt))
+        return filled(self, canvases)
+
+    monkeypatch.setattr(command.Filling, "_filled", once)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{HALF}\n{EMPTY}\n"))
+    assert main(decode("--canvas", "-", "--json", "--batch", "1")) == 130
+    out, error = capsys.readouterr()
+    assert [one["canvas"] for one in strict(out)["results"]] == [HALF]
+    assert error.endswith("interrupted; what was finished is kept\n")
+
+
+def test_decode_says_what_became_of_a_sudoku(capsys: pytest.CaptureFixture[str]) -> None:
+    puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+    assert done(capsys, "decode", "--canvas", puzzle, "--greedy").rstrip().endswith("\tsolved")
+    crowded = done(capsys, *decode("--canvas", EMPTY, "--rule", "top-k:k=16", "--greedy"))
+    assert "\tbroken: no sequence of this world fits" in crowded

@@ -12,7 +12,7 @@ from pairmi.types import Backbone, Meter, PairmiError, PerRow, Prediction, Token
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
 STRICT = 1e-3
-NUMBERS = 1 << 23  # in the log-probabilities of one piece, at the most, where its rows need not be evaluated together
+NUMBERS = 1 << 22  # in the log-probabilities of one piece, at the most, where its rows need not be evaluated together
 
 
 class Counting:

@@ -118,7 +118,8 @@ def _own(name: str, settings: Settings) -> Model:
         backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
             chosen_device(settings.device or "cpu")
         )
-    return Model(backbone, name, TASKS.get(about.get("corpus", {}).get("name", ""), TASKS["sequences"]), longest=longest)
+    default = "protein" if speaks_protein(backbone.vocab) else "sequences"
+    return Model(backbone, name, TASKS[about.get("corpus", {}).get("name", default)], longest=longest)
 
 
 def _network(shape: dict[str, Any], settings: Settings) -> Transformer | MaskedLM:

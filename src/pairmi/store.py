@@ -135,9 +135,10 @@ def _column(value: Any, name: str) -> Any:
     if not isinstance(value, Tensor):
         return pa.array(value, pa.string())
     array = value.numpy()
-    kinds = (np.uint8, np.uint16, np.int32) if name == "tokens" else (np.int32,)
-    kind = next(kind for kind in kinds if not array.size or (np.iinfo(kind).min <= array.min() and array.max() <= np.iinfo(kind).max))
-    array = array.astype(np.float32 if value.is_floating_point() else kind)
+    kind: type[np.generic] = np.float32 if value.is_floating_point() else np.int32
+    if name == "tokens" and array.size and array.min() >= 0:
+        kind = next((small for small in (np.uint8, np.uint16) if array.max() <= np.iinfo(small).max), np.int32)
+    array = array.astype(kind)
     flat = pa.array(array.reshape(-1))
     return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
 

@@ -118,7 +118,7 @@ def test_the_choice_is_made_row_by_row(spec: str) -> None:
         assert len(together) == len(single)
         for many, one in zip(together, single, strict=True):
             place = int((many.rows == number).nonzero()[0, 0])
-            for field in ("chosen", "order"):
-                assert torch.equal(getattr(many.selection, field)[place], getattr(one.selection, field)[0])
+            for field in ("tokens", "committed", "drafted", "passes", "evaluated", "probe_rows"):
+                assert torch.equal(getattr(many, field)[place], getattr(one, field)[0])
             for field in ("reason", "blocker", "amount"):
-                assert torch.equal(getattr(many.selection.waiting, field)[place], getattr(one.selection.waiting, field)[0])
+                assert torch.equal(getattr(many.waiting, field)[place], getattr(one.waiting, field)[0])

@@ -83,7 +83,7 @@ def test_stepping_through_a_decoding(page, address):
     expect(page.locator("#board .candidates")).to_have_count(15)
     page.get_by_role("button", name="Decode").click()
     expect(page.locator("#passes .good, #passes .bad")).to_be_visible()
-    truth = api.decode(load("sudoku4"), HALF, "mi-bound:budget=0", greedy=True)
+    truth = api.decode(load("sudoku4"), HALF, "mi-bound:budget=0", greedy=True, steps=True)
     label = page.locator("#player output")
     expect(label).to_have_text(f"pass {truth.passes} of {truth.passes}")  # played to the end
     page.get_by_role("button", name="To the start").click()
@@ -115,7 +115,7 @@ def test_every_rule_of_the_catalogue_is_offered_with_its_parameters(page, addres
     expect(chooser.locator("option")).to_have_text(list(CATALOGUE))
     chooser.select_option("mi-bound")
     labels = [text.split()[0] for text in page.locator("#rule label").all_inner_texts()]
-    assert labels == ["mi", "budget", "penalty", "order", "entropy_weight"]
+    assert labels == ["mi", "budget", "penalty", "order", "entropy_weight", "charge"]
     page.locator("#rule label", has_text="budget").locator("input").fill("0.25")
     page.keyboard.press("Tab")
     expect(page).to_have_url(re.compile(r"rule=mi-bound%3Abudget%3D0\.25"))

@@ -140,7 +140,7 @@ def test_decode_tells_every_pass_as_the_public_function_does():
     assert [{i: one["why"] for i, one in step["waiting"].items()} for step in passes] == [step.waiting for step in expected.steps]
     blocked = [one for step in passes for one in step["waiting"].values() if one["why"].startswith("depends on")]
     assert blocked
-    assert all(f"depends on {FOUR.place(one['on'])} by" in one["why"] for one in blocked)
+    assert all(f"depends on {FOUR.task.position(one['on'])} by" in one["why"] for one in blocked)
     assert (result["verdict"], result["broken"]) == ("valid", None)
 
 

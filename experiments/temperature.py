@@ -1,0 +1,90 @@
+"""docs/temperature.md: what every rule makes of boards at temperatures from 1 to 0, plain and verified, beside greedy decoding.
+
+`python experiments/temperature.py [--puzzles 40] [--boards 100]`; what is in --records is not measured again.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+import pairmi
+from pairmi.bench import report
+from pairmi.bench.ledger import Ledger
+from pairmi.bench.stats import wilson
+from pairmi.loading import load
+from pairmi.model import Model
+from pairmi.provenance import provenance
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.tasks.sudoku.puzzles import TEST, paper_puzzles
+
+TEMPERATURES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.01)
+SETTINGS = {"mi-bound": "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "independent-set": "independent-set:threshold=0.001"}
+EXACT = {"mi-bound": "mi-bound:budget=0"}
+
+
+def right(model: Model, canvases: list[torch.Tensor], solutions: torch.Tensor | None, spec: str, how: dict[str, Any]) -> list[int]:
+    """How many boards come out right, of how many."""
+    out = pairmi.decode(model, canvases, spec, seed=1, **how)
+    if solutions is None:
+        return [sum(model.task.conflict(one.tokens) is None for one in out), len(out)]
+    return [sum(bool((one.tokens == solution).all()) for one, solution in zip(out, solutions, strict=True)), len(out)]
+
+
+def shown(counts: list[int]) -> str:
+    low, high = wilson(*counts)
+    return f"{100 * counts[0] / counts[1]:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def table(name: str, canvases: list[torch.Tensor], solutions: torch.Tensor | None, ledger: Ledger, specs: dict[str, str]) -> str:
+    """One line a rule and way of committing."""
+    model, records = load(name), []
+    for rule in tqdm(CATALOGUE, desc=name):
+        spec = specs.get(rule, rule)
+        for verify in (False, True):
+            line: dict[str, Any] = {"rule": spec, "verified": verify}
+            for temperature in (*TEMPERATURES, 0.0):
+                how = {"verify": verify} | ({"temperature": temperature} if temperature else {"greedy": True})
+                key = {"temperature": name, "boards": len(canvases), "rule": spec} | how
+                found = ledger.measured(key, lambda: {"counts": right(model, canvases, solutions, spec, how)})  # noqa: B023 (called at once)
+                line[f"T = {temperature:g}" if temperature else "greedy"] = shown(found["counts"])
+            records.append(line)
+    return report.table(records, tuple(records[0]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--puzzles", type=int, default=40)
+    parser.add_argument("--boards", type=int, default=100)
+    parser.add_argument("--records", type=Path, default=Path("runs/temperature.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("docs/temperature.md"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.records.parent.mkdir(parents=True, exist_ok=True)
+    ledger, puzzles = Ledger(options.records), paper_puzzles(options.puzzles, TEST)
+    exact = table("sudoku4", [torch.full((16,), 4)] * options.boards, None, ledger, EXACT)
+    solving = table("sudoku", list(puzzles.canvases), puzzles.solutions, ledger, SETTINGS)
+    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    options.out.write_text(f"""# Temperature
+
+Printed by `python experiments/temperature.py --puzzles {options.puzzles} --boards {options.boards}` ({about}).
+
+Temperature tempers what symbols are drawn from, p(x)^(1/T); a rule judges by the model's own, untempered probabilities. So a rule fills the same positions at every temperature, T -> 0 approaches greedy decoding, and nothing collapses
+on the way (when rules saw tempered entropies, everything looked certain near 0 and was filled at once: 0 of 100 boards of the 4x4 world were valid at T = 0.12 and below).
+Per cent right, with Wilson's 95 % interval.
+
+## 4x4 Sudoku, unconditional, exact world: valid boards of {options.boards}
+
+{exact}
+
+## `sudoku`, puzzles with 27.1 givens: solved of {options.puzzles}
+
+{solving}
+""")
+    print(options.out.read_text())
+
+
+if __name__ == "__main__":
+    main()
