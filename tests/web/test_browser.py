@@ -93,7 +93,7 @@ def test_stepping_through_a_decoding(page, address):
     expect(page.locator("#board .fresh")).to_have_count(len(first.filled))
     assert page.locator(".reasons li").count() == len(first.waiting)
     blocked = next(i for i, why in first.waiting.items() if why.startswith("depends on"))
-    expect(page.locator(".reasons")).to_contain_text(f"{load('sudoku4').place(blocked)} {first.waiting[blocked]}")
+    expect(page.locator(".reasons")).to_contain_text(f"{load('sudoku4').task.position(blocked)} {first.waiting[blocked]}")
     cell(page, blocked).click()
     expect(page.locator("#inspect .waits")).to_have_text(f"Waits: {first.waiting[blocked]}.")
     expect(page.locator("#board .blocker")).to_have_count(1)
