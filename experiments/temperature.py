@@ -20,7 +20,7 @@ from pairmi.provenance import provenance
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.tasks.sudoku.puzzles import TEST, paper_puzzles
 
-TEMPERATURES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.01)
+TEMPERATURES = {"sudoku4": (1.0, 0.5, 0.2, 0.1, 0.05, 0.01), "sudoku": (1.0, 0.1, 0.01)}
 SETTINGS = {"mi-bound": "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "independent-set": "independent-set:threshold=0.001"}
 EXACT = {"mi-bound": "mi-bound:budget=0"}
 
@@ -45,7 +45,7 @@ def table(name: str, canvases: list[torch.Tensor], solutions: torch.Tensor | Non
         spec = specs.get(rule, rule)
         for verify in (False, True):
             line: dict[str, Any] = {"rule": spec, "verified": verify}
-            for temperature in (*TEMPERATURES, 0.0):
+            for temperature in (*TEMPERATURES[name], 0.0):
                 how = {"verify": verify} | ({"temperature": temperature} if temperature else {"greedy": True})
                 key = {"temperature": name, "boards": len(canvases), "rule": spec} | how
                 found = ledger.measured(key, lambda: {"counts": right(model, canvases, solutions, spec, how)})  # noqa: B023 (called at once)
