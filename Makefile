@@ -10,7 +10,8 @@ demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python experiments/demo.py
 
 test: lint chromium
-	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --dist loadfile --ignore tests/spread
+	$(RUN) pytest tests/spread  # alone: it looks for processes that are left behind
 
 chromium:  # and axe-core, for the tests of the explorer; without them they are skipped
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
