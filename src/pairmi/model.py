@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -126,5 +127,5 @@ def device_of(backbone: Backbone) -> torch.device:
         return backbone.device
     if isinstance(backbone, _Around) and not isinstance(backbone, nn.Module):
         return device_of(backbone.backbone)
-    tensors = [*backbone.parameters(), *backbone.buffers()][:1] if isinstance(backbone, nn.Module) else []
-    return tensors[0].device if tensors else torch.device("cpu")
+    first = next(chain(backbone.parameters(), backbone.buffers()), None) if isinstance(backbone, nn.Module) else None
+    return torch.device("cpu") if first is None else first.device
