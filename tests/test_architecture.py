@@ -15,7 +15,7 @@ LEVELS = {
     2: {"draw", "counting"},
     3: {"backbones", "mi", "selectors", "tasks", "commit"},
     4: {"decoding", "loading", "pricing", "spread", "store"},
-    5: {"spec"},
+    5: {"spec", "canvases", "explain"},
     6: {"api", "bench", "training"},
     7: {"web", "tuning"},
     8: {"commands"},

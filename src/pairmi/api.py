@@ -1,24 +1,24 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from pairmi import decoding
+from pairmi.canvases import checked_model, many
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
+from pairmi.explain import in_words
 from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
-from pairmi.model import Model, device_of, innermost
+from pairmi.model import Model, device_of
 from pairmi.spec import rule as parse_rule
-from pairmi.types import Backbone, PairmiError, Pass, Prediction, Reason, Result, Selector, Step, Tokens
+from pairmi.types import Backbone, PairmiError, Prediction, Result, Selector, Tokens
 
 PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
@@ -58,77 +58,6 @@ class Cautious(Protocol):
     def outside(self, canvases: Prediction | Tokens) -> str | None:
         """What about canvases is unlike all that it has seen; None = nothing."""
         ...
-
-
-def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
-    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill, no contradiction."""
-    size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
-    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
-    if not len(tokens):
-        raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
-    if model.length is not None and len(tokens) != model.length:
-        raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
-    if longest is not None and len(tokens) > longest:
-        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {longest}; cut the sequence")
-    if int(tokens.min()) < 0 or int(tokens.max()) > size:
-        raise PairmiError(f"{name}: token ids must be 0..{size} ({size} = unknown), got {int(tokens.min())}..{int(tokens.max())}")
-    if not bool((tokens == size).any()):
-        raise PairmiError(f"{name}: every position is given, nothing is unknown; {_remedy(model, tokens)}")
-    complaint = model.task.conflict(tokens) if isinstance(model, Model) else None
-    if complaint is not None:
-        raise PairmiError(f"{name}: contradiction: {complaint}")
-    return tokens
-
-
-def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
-    """Token ids in whatever form they came."""
-    if isinstance(canvas, Tensor):
-        tokens = canvas.detach().cpu()
-    elif isinstance(canvas, np.ndarray) and canvas.dtype.kind in "iufb":
-        tokens = torch.as_tensor(canvas)
-    elif isinstance(canvas, list | tuple | range) and all(isinstance(x, int) and abs(x) < 2**63 for x in canvas):
-        tokens = torch.tensor(list(canvas), dtype=torch.long)
-    else:
-        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {type(canvas).__name__}")
-    if tokens.ndim != 1 or tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
-        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
-    return tokens.long()
-
-
-def _remedy(model: Backbone, tokens: Tensor) -> str:
-    """How to mark unknown positions; and whether these look like ids of the model's own tokenizer, which mean other symbols here."""
-    from pairmi.backbones.masked_lm import MaskedLM
-
-    inner = innermost(model)
-    if isinstance(inner, MaskedLM) and bool((tokens == inner.translation.mask).any()):
-        return (
-            f"ids of the model's own tokenizer (its mask is {inner.translation.mask}) are not pairmi's (the mask is {model.vocab.size}); "
-            "translate them: model.backbone.translation.ours(ids)"
-        )
-    return f"mark unknown positions with '{model.vocab.blanks[0]}', or with token id {model.vocab.size}"
-
-
-def _checked_model(model: Any) -> Backbone:
-    """Whatever can be asked for predictions."""
-    if isinstance(model, str):
-        raise PairmiError(f"model: expected a loaded model, got the name {model!r}; load it first: pairmi.load({model!r})")
-    if not isinstance(model, Backbone):
-        raise PairmiError(f"model: expected a backbone (vocab, length, __call__(tokens) -> Prediction), got {type(model).__name__}")
-    return model
-
-
-def _many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
-    """A list of checked canvases, and whether it was just one."""
-    flat = isinstance(canvas, Tensor | np.ndarray) and canvas.ndim == 1
-    ids = isinstance(canvas, list | tuple) and len(canvas) > 0 and all(isinstance(x, int) for x in canvas)
-    single = isinstance(canvas, str) or flat or ids
-    if not single and not isinstance(canvas, list | tuple | Tensor | np.ndarray):
-        raise PairmiError(f"canvases: expected a string, token ids or a list of these, got {type(canvas).__name__}")
-    canvases = [canvas] if single or (isinstance(canvas, Tensor | np.ndarray) and not canvas.ndim) else list(canvas)
-    if not canvases:
-        raise PairmiError("canvases: expected at least one, got none")
-    names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
-    return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
 
 
 class ProbeOptions(TypedDict, total=False):
@@ -173,8 +102,8 @@ def mutual_information(
     `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
     (the name of an embedded model, or a file) it is estimated from one pass instead.
     """
-    model = _checked_model(model)
-    canvases, single = _many(model, canvas)
+    model = checked_model(model)
+    canvases, single = many(model, canvas)
     guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
     probe, results = Probe(form, floor, batch_size), dict[int, MI]()
     most = max(1, min(batch_size, PAIRS // max(len(one) for one in canvases) ** 2))
@@ -242,8 +171,8 @@ def decode(
     draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
     canvases, nor on `batch_size`. `steps` explains every pass: what was filled, and why the others waited.
     """
-    model = _checked_model(model)
-    canvases, single = _many(model, canvas)
+    model = checked_model(model)
+    canvases, single = many(model, canvas)
     if index is not None and len(index) != len(canvases):
         raise PairmiError(f"decode: index must number every canvas, got {len(index)} numbers for {len(canvases)}")
     sampling = Sampling(seed, temperature, greedy, verify, accept)
@@ -259,30 +188,3 @@ def resolve(spec: Any, model: Backbone) -> Selector:
     if not isinstance(spec, Selector):
         raise PairmiError(f"rule: expected a specification such as 'mi-guided:budget=0.1' or a selector, got {type(spec).__name__}")
     return spec
-
-
-def in_words(model: Backbone, step: Step, place: int) -> Pass:
-    """One row of a step, in words."""
-    after, committed = step.tokens[place].cpu(), step.committed[place].cpu()
-    filled = {i: model.vocab.symbols[int(after[i])] for i in torch.nonzero(committed)[:, 0].tolist()}
-    still_open = torch.nonzero(after == model.vocab.size)[:, 0].tolist()
-    return Pass(filled, dict(_reasons(model, step, place, still_open)), model.vocab.decode(after))
-
-
-def _reasons(model: Backbone, step: Step, row: int, positions: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Why these positions were not filled in this pass."""
-    name: Callable[[int], str] = model.task.position if isinstance(model, Model) else str
-    reasons, blockers, amounts = (x[row].tolist() for x in (step.waiting.reason, step.waiting.blocker, step.waiting.amount))
-    for position in positions:
-        amount, blocker = amounts[position], blockers[position]
-        yield (
-            position,
-            {
-                Reason.GIVEN: "it is given",
-                Reason.FILLED: "its draft was not accepted",
-                Reason.OUTRANKED: "enough others came first",
-                Reason.UNCERTAIN: f"too uncertain ({amount:.3g})",
-                Reason.DEPENDENT: f"depends on {name(blocker)} by {amount:.3g} nats",
-                Reason.BUDGET: f"the budget is used up (it needs {amount:.3g} nats)",
-            }[Reason(reasons[position])],
-        )

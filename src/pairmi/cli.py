@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pairmi
-from pairmi.commands.arguments import add_backbone, add_engine, amount, folder, fraction, natural, picture, positive, rate, seed, writable
+from pairmi.commands.arguments import CANVAS, add_backbone, add_engine, add_probe, fraction, natural, picture, positive, seed, writable
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
 POSITIONS = "Positions are counted from 1 (Sudoku: r1c1 is the upper left cell); in JSON, as in Python, from 0."
 EXAMPLES = """examples:
   pairmi mi     --backbone sudoku4 --canvas 1............... --top 3      which unknown positions depend on each other
@@ -46,12 +45,6 @@ class Parser(argparse.ArgumentParser):
         return add
 
 
-def _probe(parser: Parser) -> None:
-    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
-    parser.add_argument("--floor", type=amount, default=0.01, help="what pruning may change, in nats; 0 = full probe")
-    parser.add_argument("--batch", type=positive, default=256, help="sequences evaluated at once")
-
-
 def _mi(command: Adding) -> None:
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.epilog = POSITIONS
@@ -59,7 +52,7 @@ def _mi(command: Adding) -> None:
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    _probe(parser)
+    add_probe(parser)
     parser.add_argument("--top", type=natural, default=10, help="how many of the strongest pairs to print")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
@@ -120,41 +113,6 @@ def _data(command: Adding) -> None:
     parser.add_argument("--minimal", action="store_true", help="22-28 givens, none of which can be left out, of each difficulty in turn")
 
 
-def _labels(command: Adding) -> None:
-    parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
-    add_backbone(parser)
-    parser.add_argument("--data", type=Path, help="proteins: FASTA file of sequences; 'cluster=' in a header names a family")
-    parser.add_argument("--out", type=folder, required=True, help="folder for the shards")
-    parser.add_argument("--states", type=positive, required=True, help="how many; rounded up to whole shards")
-    parser.add_argument("--seed", type=seed, default=0, help="of the states")
-    _probe(parser)
-    parser.add_argument("--positions", type=natural, default=0, help="probe only so many random positions of each state; 0 = all")
-    parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
-    parser.add_argument("--shard", type=positive, default=256, help="states in a file; of proteins all have one length")
-    parser.add_argument(
-        "--precision",
-        choices=("float32", "float16", "bfloat16"),
-        help="of the backbone's matrix products; default: float32, of a pretrained model on a GPU float16",
-    )
-    parser.add_argument("--part", default="0/1", metavar="K/N", help="only every N-th shard, from the K-th: for N processes side by side")
-    parser.add_argument("--threads", type=natural, default=0, help="of the CPU; 0 = torch's choice")
-    add_engine(parser)
-
-
-def _plan(command: Adding) -> None:
-    parser = command("plan", "what labelling would cost, measured on a few states here")
-    add_backbone(parser)
-    parser.add_argument("--states", type=positive, required=True, help="how many are to be labelled")
-    parser.add_argument("--workers", type=positive, help="that share the work, one core each; default: as many as this machine has")
-    parser.add_argument("--sample", type=positive, default=16, help="states to measure")
-    parser.add_argument("--canvas", help="measure on these instead of drawn ones: " + CANVAS)
-    parser.add_argument("--length", type=positive, help="of drawn sequences, for a backbone that takes any")
-    _probe(parser)
-    parser.add_argument("--positions", type=natural, default=0, help="as for labels: probe only so many of each state; 0 = all")
-    parser.add_argument("--tflops", type=rate, help="also the hours with workers that sustain so many TFLOP/s, such as GPUs")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-
-
 def _explore(command: Adding) -> None:
     parser = command("explore", "see on a local web page what depends on what, and watch the rules decode")
     parser.epilog = POSITIONS
@@ -169,47 +127,18 @@ def _explore(command: Adding) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
-def _pricing(parser: Parser) -> None:
-    add_backbone(parser)
-    parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    parser.add_argument("--canvas", required=True, help=CANVAS)
-    parser.add_argument("--sequences", type=positive, help="drawn in all, the canvases in turn; default: each once, at least 32 in all")
-    parser.add_argument("--calibrate", type=natural, default=0, metavar="N", help="first calibrate mi-bound on N sequences of other draws")
-    parser.add_argument("--temperature", type=rate, default=1.0, help="of the draws")
-    parser.add_argument("--seed", type=seed, default=0, help="of all random draws")
-    parser.add_argument("--batch", type=positive, default=256, help="sequences at once; no result depends on it")
-    parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-
-
-def _price(command: Adding) -> None:
-    parser = command("price", "what rules lose against sequential decoding, in nats a sequence, on any model, without ground truth")
-    parser.add_argument("--rules", nargs="+", required=True, metavar="SPEC", help="rules, all on the same sequences")
-    parser.add_argument("--figure", type=picture, help="draw the frontier, nats over passes, into this file")
-    _pricing(parser)
-
-
-def _tune(command: Adding) -> None:
-    parser = command("tune", "the fastest setting of a rule that loses at most a limit, with a promise")
-    limit = parser.add_mutually_exclusive_group(required=True)
-    limit.add_argument("--max-loss", type=amount, metavar="NATS", help="the highest price")
-    limit.add_argument("--max-quality-loss", type=fraction, metavar="SHARE", help="of right answers against sequential, where known")
-    parser.add_argument("--per", default="sequence", choices=("sequence", "position"), help="the unit of --max-loss")
-    parser.add_argument("--confidence", type=fraction, default=0.95, help="the probability that the limit is kept")
-    parser.add_argument("--family", metavar="SPEC", help="from safe to fast: eb:budget=0.01..1 or top-k:k=1|2|4; default: mi-bound")
-    _pricing(parser)
-
-
 def build_parser() -> Parser:
     """All commands with their options."""
     from pairmi.commands.bench_arguments import add_bench
+    from pairmi.commands.labels_arguments import add_labels, add_plan
+    from pairmi.commands.price_arguments import add_price, add_tune
     from pairmi.commands.train_arguments import add_train
 
     about = "Which unknown positions of a masked sequence model depend on each other, and decoding that uses it."
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, _price, _tune, _rules, _data, _labels, _plan):
+    for add in (_mi, _decode, _design, add_price, add_tune, _rules, _data, add_labels, add_plan):
         add(command)
     add_train(command("train", "train a model; the same command goes on where a killed run stopped").commands("what"))
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))

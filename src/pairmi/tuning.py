@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi import api
+from pairmi.canvases import tokenise
 from pairmi.model import Model
 from pairmi.pricing import calibrate as fitting
 from pairmi.pricing.interval import bounded_upper, difference_interval, mean_interval, upper_bound
@@ -36,7 +37,7 @@ def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = No
         raise PairmiError("canvases: expected at least one, got none")
     if sequences is not None and sequences < 1:
         raise PairmiError(f"sequences={sequences}: must be at least 1")
-    checked = [api.tokenise(model, one, f"canvas {n}" if len(given) > 1 else "canvas") for n, one in enumerate(given)]
+    checked = [tokenise(model, one, f"canvas {n}" if len(given) > 1 else "canvas") for n, one in enumerate(given)]
     return [checked[n % len(checked)] for n in range(max(len(checked), LEAST) if sequences is None else sequences)]
 
 

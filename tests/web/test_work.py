@@ -4,7 +4,7 @@ import time
 import pytest
 import torch
 
-from pairmi import api
+from pairmi import api, canvases
 from pairmi.loading import load
 from pairmi.types import PairmiError
 from pairmi.web.work import PIECE, Busy, Lane, Stopped, Watch, watched
@@ -65,6 +65,6 @@ def test_what_waits_can_be_taken_back():
 def test_an_error_stays_with_its_work():
     lane = Lane(1, 8, 10.0)
     with pytest.raises(PairmiError, match="expected 16 positions"):
-        lane.submit(lambda watch: {"tokens": api.tokenise(FOUR, "1.")})[1].result(10)
+        lane.submit(lambda watch: {"tokens": canvases.tokenise(FOUR, "1.")})[1].result(10)
     assert lane.submit(lambda watch: {"fine": True})[1].result(10) == {"fine": True}
     lane.close()

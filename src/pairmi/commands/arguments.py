@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 
@@ -84,3 +85,10 @@ def add_engine(parser: ArgumentParser) -> None:
     where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
     where.add_argument("--workers", type=positive, help="ray: how many, of one CPU core each; default: as many as this machine has")
     where.add_argument("--gpus-per-worker", type=amount, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
+
+
+def add_probe(parser: ArgumentParser) -> None:
+    """The options of a probe."""
+    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
+    parser.add_argument("--floor", type=amount, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    parser.add_argument("--batch", type=positive, default=256, help="sequences evaluated at once")

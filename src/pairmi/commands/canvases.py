@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi import api
+from pairmi.canvases import tokenise
 from pairmi.model import Model
 from pairmi.tasks.protein.fasta import open_text, parse_fasta
 from pairmi.types import PairmiError
@@ -79,7 +79,7 @@ def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[
             wrong = model.task.complaint(text, model.vocab.blanks)
             if wrong:
                 raise PairmiError(f"{name}: {wrong}")
-            canvas = Canvas(number, name, text, api.tokenise(model, text, name), record)
+            canvas = Canvas(number, name, text, tokenise(model, text, name), record)
             check(canvas)
         except PairmiError as error:
             if not options.skip_invalid:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.bench.head_cost import flops
+from pairmi.canvases import tokenise
 from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
 from pairmi.loading import load
@@ -60,7 +61,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
     if options.canvas is not None:
         lines = list(canvas_lines(options.canvas))
         stride = max(1, len(lines) // options.sample)
-        return [api.tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
+        return [tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
     if model.task.name == "sudoku":
         from pairmi.training.states import SudokuStates
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pairmi import api
+from pairmi import api, canvases, explain
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import iter_decode
@@ -95,7 +95,7 @@ def read(model: Model, canvas: str) -> Int[Tensor, " L"]:
 
 def checked(model: Model, canvas: str) -> Int[Tensor, " L"]:
     """A canvas as tokens that the model can fill."""
-    return api.tokenise(model, read(model, canvas))
+    return canvases.tokenise(model, read(model, canvas))
 
 
 def conflict(model: Model, tokens: Int[Tensor, " L"]) -> Event | None:
@@ -131,7 +131,7 @@ def look(model: Model, canvas: str, watch: Watch) -> Event:
     against = conflict(model, tokens)
     if against is not None:
         return {"conflict": against}
-    prediction = Counting(watched(model, watch))(api.tokenise(model, tokens)[None])
+    prediction = Counting(watched(model, watch))(canvases.tokenise(model, tokens)[None])
     mi = None if model.head is None else _pairs(api.estimated(model, tokens[None], prediction)[0], "head")
     return {"conflict": None, "mi": mi} | _marginals(model, prediction)
 
@@ -229,7 +229,7 @@ def _pairs(found: api.MI, kind: str) -> Event:
 
 def _pass(model: Model, step: Step) -> Event:
     """What was filled, why the others waited, and the canvas afterwards."""
-    words, blockers = api.in_words(model, step, 0), step.waiting.blocker[0].tolist()
+    words, blockers = explain.in_words(model, step, 0), step.waiting.blocker[0].tolist()
     return {
         "filled": words.filled,
         "waiting": {i: {"why": why, "on": blockers[i] if blockers[i] >= 0 else None} for i, why in words.waiting.items()},

@@ -1,0 +1,81 @@
+"""Whatever a user gives as a canvas becomes tokens here, checked: text or token ids, one or many."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.model import Model, innermost
+from pairmi.types import Backbone, PairmiError
+
+
+def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
+    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill, no contradiction."""
+    size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
+    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
+    if not len(tokens):
+        raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
+    if model.length is not None and len(tokens) != model.length:
+        raise PairmiError(f"{name}: expected {model.length} positions, got {len(tokens)}")
+    if longest is not None and len(tokens) > longest:
+        raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {longest}; cut the sequence")
+    if int(tokens.min()) < 0 or int(tokens.max()) > size:
+        raise PairmiError(f"{name}: token ids must be 0..{size} ({size} = unknown), got {int(tokens.min())}..{int(tokens.max())}")
+    if not bool((tokens == size).any()):
+        raise PairmiError(f"{name}: every position is given, nothing is unknown; {_remedy(model, tokens)}")
+    complaint = model.task.conflict(tokens) if isinstance(model, Model) else None
+    if complaint is not None:
+        raise PairmiError(f"{name}: contradiction: {complaint}")
+    return tokens
+
+
+def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
+    """Token ids in whatever form they came."""
+    if isinstance(canvas, Tensor):
+        tokens = canvas.detach().cpu()
+    elif isinstance(canvas, np.ndarray) and canvas.dtype.kind in "iufb":
+        tokens = torch.as_tensor(canvas)
+    elif isinstance(canvas, list | tuple | range) and all(isinstance(x, int) and abs(x) < 2**63 for x in canvas):
+        tokens = torch.tensor(list(canvas), dtype=torch.long)
+    else:
+        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {type(canvas).__name__}")
+    if tokens.ndim != 1 or tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
+        raise PairmiError(f"{name}: expected a string or a vector of token ids, got {list(tokens.shape)} of {tokens.dtype}")
+    return tokens.long()
+
+
+def _remedy(model: Backbone, tokens: Tensor) -> str:
+    """How to mark unknown positions; and whether these look like ids of the model's own tokenizer, which mean other symbols here."""
+    inner = innermost(model)
+    if isinstance(inner, MaskedLM) and bool((tokens == inner.translation.mask).any()):
+        return (
+            f"ids of the model's own tokenizer (its mask is {inner.translation.mask}) are not pairmi's (the mask is {model.vocab.size}); "
+            "translate them: model.backbone.translation.ours(ids)"
+        )
+    return f"mark unknown positions with '{model.vocab.blanks[0]}', or with token id {model.vocab.size}"
+
+
+def checked_model(model: Any) -> Backbone:
+    """Whatever can be asked for predictions."""
+    if isinstance(model, str):
+        raise PairmiError(f"model: expected a loaded model, got the name {model!r}; load it first: pairmi.load({model!r})")
+    if not isinstance(model, Backbone):
+        raise PairmiError(f"model: expected a backbone (vocab, length, __call__(tokens) -> Prediction), got {type(model).__name__}")
+    return model
+
+
+def many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
+    """A list of checked canvases, and whether it was just one."""
+    flat = isinstance(canvas, Tensor | np.ndarray) and canvas.ndim == 1
+    ids = isinstance(canvas, list | tuple) and len(canvas) > 0 and all(isinstance(x, int) for x in canvas)
+    single = isinstance(canvas, str) or flat or ids
+    if not single and not isinstance(canvas, list | tuple | Tensor | np.ndarray):
+        raise PairmiError(f"canvases: expected a string, token ids or a list of these, got {type(canvas).__name__}")
+    canvases = [canvas] if single or (isinstance(canvas, Tensor | np.ndarray) and not canvas.ndim) else list(canvas)
+    if not canvases:
+        raise PairmiError("canvases: expected at least one, got none")
+    names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
+    return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
