@@ -48,13 +48,18 @@ class Counting:
             self.spent.index_add_(0, mine, torch.ones_like(mine))
         return joined([self.checked(self._passed(piece)) for piece in tokens.split(self.piece)])
 
-    def pieces(self, tokens: Tokens, least: int) -> Iterator[tuple[slice, Prediction]]:
-        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet."""
+    def pieces(self, tokens: Tokens, least: int, last: int = 0) -> Iterator[tuple[slice, Prediction]]:
+        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet.
+
+        The `last` rows come together, as a prediction of their own.
+        """
         self._count(len(tokens))
-        rows = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size)))
-        for start in range(0, len(tokens), rows):
-            where = slice(start, start + rows)
+        rows, end = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size))), len(tokens) - last
+        for start in range(0, end, rows):
+            where = slice(start, min(start + rows, end))
             yield where, self._passed(tokens[where])
+        if last:
+            yield slice(end, len(tokens)), joined([self._passed(piece) for piece in tokens[end:].split(self.piece)])
 
     def _count(self, rows: int) -> None:
         self.calls += 1

@@ -49,6 +49,7 @@ class _Batch:
         if known is None:
             return self.meter(self.tokens)
         if stale:
+            known = known.owned()
             where = torch.tensor(self.stale, device=self.tokens.device)
             for some, prediction in self.meter.pieces(self.tokens[where], least=len(self.tokens)):
                 for into, of in zip(known.tensors(), prediction.tensors(), strict=True):

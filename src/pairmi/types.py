@@ -117,6 +117,10 @@ class Prediction:
         """The same for some of the rows."""
         return self._each(lambda value: value[index])
 
+    def owned(self) -> "Prediction":
+        """The same in tensors that can be written to: what a backbone expanded, or made in inference mode, is copied."""
+        return self._each(lambda value: value if value.is_contiguous() and not value.is_inference() else value.clone())
+
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
         return self._each(lambda value: value.to(device))
