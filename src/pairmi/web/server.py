@@ -140,7 +140,6 @@ def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) 
         sampling = Sampling(asked.seed, asked.temperature, asked.greedy, asked.verify)
         return _streamed(request, long, partial(api.decode, model, asked.canvas, asked.rule, sampling))
 
-
     @app.post("/api/price", responses=REFUSALS | LINES, response_class=StreamingResponse)
     async def price(request: Request, asked: Decoding) -> Response:
         """What a rule loses on a canvas, with progress."""

@@ -22,6 +22,7 @@ export const PARAMETERS = {
   order: "which position is tried first",
   by: "what makes a position come first",
   k: "positions filled in each pass",
+  confidence: "the least probability of the likeliest symbol that a position needs to be filled with others",
   threshold: "the limit that decides who is filled: a probability, or for independent-set nats",
   factor: "how strict; smaller is more careful",
   drift: "nats by which a prediction may still have moved",
@@ -41,6 +42,7 @@ export const RULES = {
   "mi-guided": "Takes positions by rising uncertainty; each costs its own uncertainty plus what it shares with those already chosen. Fills what fits the budget.",
   "mi-bound": "Charges only for what positions share with each other, since only that is lost by filling them at once. Fills what fits the budget.",
   "independent-set": "Fills positions of which no two share more than the threshold.",
+  demask: "Takes the most certain positions as long as what all of them share with each other adds up to at most the budget.",
 };
 
 export const LEADS = {
