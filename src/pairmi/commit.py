@@ -23,6 +23,11 @@ class Draft:
     symbols: Tokens  # the drawn symbols where chosen, else what was there
     sizes: Sequence[int]  # how many are chosen in each row
     left: Sequence[int]  # how many are unknown
+    beliefs: Float[Tensor, "B M V"] | None = None  # what each member was drawn from, by rank, before tempering; None = the marginals
+
+    def drawn_from(self, prediction: Prediction, rows: Int[Tensor, " N"], ranks: Int[Tensor, " N"]) -> Float[Tensor, "N V"]:
+        """The distributions that some members were drawn from."""
+        return prediction.log_probs[rows, self.members[rows, ranks]] if self.beliefs is None else self.beliefs[rows, ranks]
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
             mine = torch.tensor(tests, device=device)
             who, at = some[mine], upto[mine]
             member = draft.members[who, at]
-            conditional, marginal = ahead.log_probs[mine, member], prediction.log_probs[who, member]
+            conditional, marginal = ahead.log_probs[mine, member], draft.drawn_from(prediction, who, at)
             meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
             good, redrawn = _judged(conditional, marginal, draft.symbols[who, member], (who, member), rng, sampling)
             accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")

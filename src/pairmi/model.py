@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.types import Backbone, Charge, PairwiseMI, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Charge, Coupling, PairwiseMI, Prediction, Tokens, Vocab
 
 
 @runtime_checkable
@@ -79,6 +79,7 @@ class Model:
     task: Task = field(default_factory=Sequences)
     head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
     calibration: Charge | None = None  # what `charge=calibrated` charges
+    tables: Coupling | None = None  # learned tables that were made for this backbone: what `draw=coupled` draws by
     longest: int | None = None  # the most positions it takes; None = no limit
     device: torch.device | None = None  # where it lives; None = where its parameters are
 

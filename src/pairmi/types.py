@@ -198,6 +198,23 @@ class Reason(IntEnum):
     BUDGET = 5  # its charge, `amount` nats, was over what was left
 
 
+@runtime_checkable
+class Coupling(Protocol):
+    """Knows how a drawn symbol moves the other members of a set. What it remembers of a set has the rows in front, like a rule's state."""
+
+    def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
+        """What is known of the sets before anything is drawn; `members` are their positions by rank."""
+        ...
+
+    def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
+        """The same after the member of this rank took this symbol; who probes the backbone for it pays for it."""
+        ...
+
+    def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
+        """Log-probabilities of the member of this rank, given those that were drawn."""
+        ...
+
+
 @dataclass(frozen=True)
 class Waiting:
     """For each position the reason of its not being filled, the position that blocks it (or -1), and by how much."""
@@ -215,6 +232,7 @@ class Selection:
     order: Ranks
     waiting: Waiting
     state: State = field(default_factory=dict)
+    coupling: Coupling | None = None  # how its members are drawn; None = from their marginals
 
 
 @dataclass(frozen=True)
