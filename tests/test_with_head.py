@@ -24,7 +24,7 @@ from pairmi.spec import rule
 from pairmi.types import PairmiError, Prediction
 
 MODEL = tiny()
-STEEP = Calibration(-3.0, ((-5.0, 0.0), (-5.0, 0.0), (-5.0, 1.0), (0.0, 2.0)), ((2.0,), (1.0,), (0.5,), (0.7,)))
+STEEP = Calibration(-3.0, ((-5.0, 0.0), (-5.0, 0.0), (-5.0, 1.0), (0.0, 2.0), (0.0, 4.0)), ((2.0,), (1.0,), (0.5,), (0.7,), (-0.6,)))
 TUNED = {"rule": "mi-bound:charge=calibrated,budget=0.2", "limit": 0.5}
 
 

@@ -47,6 +47,7 @@ class Members:
     entropy: Float[Tensor, " M"]  # of the marginal
     shared: Float[Tensor, " M"]  # sum of its MI with the members before it; 0 unless pairs were watched
     strongest: Float[Tensor, " M"]  # the largest of these
+    unknown: Int[Tensor, " M"]  # how many positions were unknown
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -220,6 +221,7 @@ def _fill(rows: _Rows, prediction: Prediction, temperature: float) -> Members:
         entropy(rows.marginal[every, member]),
         shared.sum(1),
         shared.amax(1),
+        prediction.masked.sum(1) + rows.taken,
     )
     rows.tokens[every, member] = drawn(conditional, rows.luck[every, member])
     rows.taken += 1
