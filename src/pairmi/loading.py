@@ -1,7 +1,7 @@
 """Models by their names: embedded weights, exact worlds, files, pretrained masked language models; and heads for them."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import build, reporting
+from pairmi.mi.heads import UNTRAINED, build, reporting
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
 from pairmi.tasks.catalogue import TASKS
@@ -25,7 +25,7 @@ from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.protein.scaffold import read_scaffold
 from pairmi.tasks.protein.task import Design
 from pairmi.tasks.tables import WORLDS, InWorld
-from pairmi.types import PairmiError
+from pairmi.types import Charge, PairmiError
 
 
 def _weights(name: str) -> Path:
@@ -35,6 +35,9 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+
+
+HEAD = "head.safetensors"  # in a folder that `pairmi fit` wrote
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -60,8 +63,9 @@ def load(
     The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
-    "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    the name of the model that a head in the package is for, a file, or a folder that `pairmi fit` wrote; an embedded model brings its
+    own, unless a `layer` is asked for. "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those
+    named in `chain`, such as "A,B".
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
@@ -140,13 +144,33 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
 
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
-    file = _weights(f"{name}-head") if name in HEADED else Path(name)
+    file = head_file(name)
     tensors, about = load_tensors(file)
-    head = build(about, tensors, file)
+    head = None if about.get("head") == UNTRAINED else build(about, tensors, file).to(device_of(model))
     if about["backbone"] != identify(model):
         raise PairmiError(
             f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
             "load the backbone that it was trained on, or train a head for this one"
         )
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
-    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)), calibration=charge)
+    rule, backbone = (
+        about.get("rule", {}).get("rule", model.rule),
+        model.backbone if head is None else reporting(model.backbone, about["layers"]),
+    )
+    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule)
+
+
+def head_file(name: str) -> Path:
+    """The file of a head: that of a model in the package, a file, or the one in a folder."""
+    if name in HEADED:
+        return _weights(f"{name}-head")
+    return Path(name) / HEAD if Path(name).is_dir() else Path(name)
+
+
+def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:
+    """Write a head again with a calibration (None = without) and the rule that it was tuned to: a specification, with its evidence."""
+    tensors, about = load_tensors(file)
+    if about.get("kind") != "head" or not isinstance(rule.get("rule"), str):
+        raise PairmiError(f"head: expected a head and a specification under 'rule', got {file} and {sorted(rule)}")
+    about = {name: value for name, value in about.items() if name != "calibration"} | {"rule": dict(rule)}
+    save_tensors(out, tensors, about if charge is None else about | {"calibration": charge.about()})

@@ -180,10 +180,12 @@ class Charge(Protocol):
         """All of it, for the file of the head that it belongs to."""
         ...
 
-    def __call__(
-        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
-    ) -> Float[Tensor, " B"]:
-        """Of the sum and the largest of its MI with the members before it, its entropy, and their number."""
+    def allowed(self, budget: float) -> float:
+        """What the charges of a pass may add up to, so that in the mean it loses `budget` nats."""
+        ...
+
+    def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
+        """Of the sum and the largest of its MI with the members before it, its entropy, their number, and how many are unknown."""
         ...
 
 

@@ -51,6 +51,7 @@ class Members:
     entropy: Float[Tensor, " M"]  # of the marginal
     shared: Float[Tensor, " M"]  # sum of its MI with the members before it; 0 unless pairs were watched
     strongest: Float[Tensor, " M"]  # the largest of these
+    unknown: Int[Tensor, " M"]  # how many positions were unknown
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -236,7 +237,7 @@ def _fill(rows: _Rows, prediction: Prediction, temperature: float, draws: Draws,
     conditional, marginal = prediction.log_probs[every, member].double(), rows.marginal[every, member]
     before = (rows.order >= 0) & (rows.order < rank[:, None])
     shared = rows.mi[every, member].double() * before if rows.mi.shape[1] else torch.zeros_like(before, dtype=torch.float64)
-    features = (entropy(marginal), shared.sum(1), shared.amax(1))
+    features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
     conditional, found = tempered(conditional, temperature), list[Members]()
     for draw, state in zip(draws, rows.tables, strict=True):
         own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), temperature)
