@@ -169,7 +169,7 @@ PARTS = {"solving": solving, "generating": generating, "estimating": estimating,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=PARTS, help="measure this part and write no page")
-    parser.add_argument("--model", default="sudoku-small")
+    parser.add_argument("--model", default="sudoku")
     parser.add_argument("--validation", type=int, default=256, help="puzzles to choose settings on")
     parser.add_argument("--test", type=int, default=1000, help="puzzles")
     parser.add_argument("--drawn-validation", type=int, default=64, help="boards from nothing to choose settings on")

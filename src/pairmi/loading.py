@@ -33,7 +33,7 @@ def _weights(name: str) -> Path:
     return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
-EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
+EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
 
 

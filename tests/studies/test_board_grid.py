@@ -3,7 +3,7 @@ from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
 from studies.board_grid import TABLE_1, board_settings
 
-MODEL = load("sudoku-small")
+MODEL = load("sudoku")
 
 
 def test_every_setting_of_the_published_grids_is_a_rule() -> None:
