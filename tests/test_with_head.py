@@ -145,7 +145,7 @@ def test_a_backbone_is_known_by_weights_table_or_identity() -> None:
 
 def test_the_heads_in_the_package_say_when_a_canvas_is_outside() -> None:
     told = {name: load(name).head.trained_on for name in EMBEDDED}
-    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "sudoku-small": (81, 81), "protein": (50, 100)}
+    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "protein": (50, 100)}
     protein = load("protein")
     assert "trained on 50 to 100 positions, this canvas has 10" in protein.head.outside(protein.vocab.encode("MKT....VLA")[None])
     assert protein.head.outside(torch.full((1, 60), 20)) is None

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
-from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
@@ -33,7 +33,7 @@ def _weights(name: str) -> Path:
     return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
-EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
+EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
 
 
@@ -114,9 +114,8 @@ def _own(name: str, settings: Settings) -> Model:
     shape = about.get("shape")
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
-    learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
     backbone = _network(shape, settings)
-    fill(backbone, {name.removeprefix("model."): tensor for name, tensor in learnt.items()}, f"load: the tensors in {file}")
+    fill(backbone, learnt(tensors), f"load: the tensors in {file}")
     longest = backbone.longest if isinstance(backbone, MaskedLM) else None
     if isinstance(backbone, Transformer):  # a MaskedLM has its layer and its device from the settings
         backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
