@@ -84,14 +84,13 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
 
 def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort | None = None, together: int = 64) -> Labels:
     """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
-    measured = drawn if isinstance(probe, SampledProbe) else probed
     effort = effort or Effort()
     parts: dict[str, list[torch.Tensor]] = {}
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
             prediction = backbone(some.to(device_of(model)))
-            values = measured(prediction, backbone, probe, effort)  # type: ignore[operator]
+            values = measured(prediction, backbone, probe, effort)
         values |= {"masked": prediction.masked.sum(1), "tokens": some}
         backbone.complain()
         for name, value in values.items():
@@ -99,6 +98,13 @@ def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort 
     tensors = {name: torch.cat(values) for name, values in parts.items()}
     source, rules, grids = zip(*((state.source, state.rule, state.grid) for state in states), strict=True)
     return Labels(**tensors, source=source, rule=rules, grid=grids)
+
+
+def measured(prediction: Prediction, backbone: Meter, probe: Probing, effort: Effort) -> dict[str, Tensor]:
+    """The columns of labels that probing fills."""
+    if isinstance(probe, SampledProbe):
+        return drawn(prediction, backbone, probe, effort)
+    return probed(prediction, backbone, probe, effort)
 
 
 def probed(prediction: Prediction, backbone: Meter, probe: Probe, effort: Effort) -> dict[str, Tensor]:
