@@ -16,7 +16,9 @@ from pairmi.explain import in_words
 from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
+from pairmi.mi.sampled import SampledProbe
 from pairmi.model import Model, device_of
+from pairmi.spec import probing
 from pairmi.spec import rule as parse_rule
 from pairmi.types import Backbone, PairmiError, Prediction, Result, Selector, Tokens
 
@@ -25,15 +27,16 @@ PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 @dataclass(frozen=True)
 class MI:
-    """Pairwise mutual information of one canvas, in nats: probed, or estimated by a head."""
+    """Pairwise mutual information of one canvas, in nats: probed, drawn, or estimated by a head."""
 
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
-    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite for an estimate, which certifies nothing
+    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite where nothing is certified: of draws and heads
     entropies: Float[Tensor, " L"]
-    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for an estimate
+    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for draws and heads
     asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
     inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
+    error: Float[Tensor, "L L"] | None = None  # entrywise standard error of what was drawn; None = nothing was
     note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
 
     def __repr__(self) -> str:
@@ -63,8 +66,11 @@ class Cautious(Protocol):
 class ProbeOptions(TypedDict, total=False):
     """The options of `mutual_information`."""
 
-    form: Form
-    floor: float
+    form: Form | None
+    floor: float | None
+    draws: int | None
+    error: float | None
+    seed: int
     batch_size: int
     head: str | None
 
@@ -92,24 +98,34 @@ def mutual_information(
     model: Any,
     canvas: Any,
     *,
-    form: Form = "joint",
-    floor: float = 0.01,
+    form: Form | None = None,
+    floor: float | None = None,
+    draws: int | None = None,
+    error: float | None = None,
+    seed: int = 0,
     batch_size: int = 256,
     head: str | None = None,
 ) -> Any:
     """Pairwise mutual information between the unknown positions, by probing the model; one canvas or a list of them.
 
-    `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
-    (the name of an embedded model, or a file) it is estimated from one pass instead.
+    `floor` (nats, default 0.01) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. At
+    a large vocabulary `draws` rows a position give an unbiased estimate of the `kl` (default) or `tv` form with its standard error; with
+    `error` (nats) more are drawn until no entry's is above that. `form` is else `joint`. With `head` (the name of an embedded model, or a
+    file) it is estimated from one pass instead.
     """
     model = checked_model(model)
     canvases, single = many(model, canvas)
     guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
-    probe, results = Probe(form, floor, batch_size), dict[int, MI]()
+    probe, results = probing(form, floor, draws, error, batch_size), dict[int, MI]()
     most = max(1, min(batch_size, PAIRS // max(len(one) for one in canvases) ** 2))
     for batch in decoding.batches(canvases, most):
         tokens = torch.stack([canvases[n] for n in batch]).to(device_of(model))
-        found = _probed(model, tokens, probe) if guided is None else estimated(guided, tokens)
+        if guided is not None:
+            found = estimated(guided, tokens)
+        elif isinstance(probe, SampledProbe):
+            found = _drawn(model, tokens, probe, Streams(seed, torch.tensor(batch, device=tokens.device)))
+        else:
+            found = _probed(model, tokens, probe)
         results |= dict(zip(batch, found, strict=True))
     ordered = [results[n] for n in range(len(canvases))]
     return ordered[0] if single else ordered
@@ -126,7 +142,20 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
     meter.complain()
     none, head = torch.full_like(matrices, torch.inf), model.head
     notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
-    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, notes[n]) for n in range(len(tokens))]
+    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, note=notes[n]) for n in range(len(tokens))]
+
+
+def _drawn(model: Backbone, tokens: Tokens, probe: SampledProbe, rng: Streams) -> list[MI]:
+    """The same from draws."""
+    meter = Counting(model, probe.batch_rows)
+    found = probe.measure(meter(tokens), meter, rng)
+    meter.complain()
+    none = torch.full_like(found.matrix[0], torch.inf).cpu()
+    parts = (part.cpu() for part in (found.matrix, found.entropies, found.error))
+    return [
+        MI(matrix, none, entropies, None, None, None, rows, error)
+        for matrix, entropies, error, rows in zip(*parts, (found.rows + 1).tolist(), strict=True)
+    ]
 
 
 def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:

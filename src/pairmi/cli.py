@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import NoReturn
 
 import pairmi
-from pairmi.commands.arguments import CANVAS, add_backbone, add_engine, add_probe, fraction, natural, picture, positive, seed, writable
+from pairmi.commands.arguments import (
+    CANVAS,
+    add_backbone,
+    add_engine,
+    add_probe,
+    fraction,
+    natural,
+    picture,
+    positive,
+    rate,
+    seed,
+    writable,
+)
 
 POSITIONS = "Positions are counted from 1 (Sudoku: r1c1 is the upper left cell); in JSON, as in Python, from 0."
 EXAMPLES = """examples:
@@ -53,6 +65,8 @@ def _mi(command: Adding) -> None:
     parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     add_probe(parser)
+    parser.add_argument("--error", type=rate, help="with --draws: draw more until no entry's standard error, in nats, is above this")
+    parser.add_argument("--seed", type=seed, default=0, help="of the draws")
     parser.add_argument("--top", type=natural, default=10, help="how many of the strongest pairs to print")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")

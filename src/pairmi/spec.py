@@ -36,10 +36,10 @@ def probing(
         raise PairmiError(f"probe: floor={floor:g} prunes exact probing; leave it out with draws={draws}")
     if form is not None and form not in DIVERGENCES:
         raise PairmiError(f"probe: form={form} is no expectation, so draws={draws} would be biased; choose form=kl or form=tv, or no draws")
-    if draws < 1 or (error is not None and error <= 0):
-        raise PairmiError(
-            f"probe: draws must be >= 1 and error > 0 nats, got draws={draws}" + (f", error={error:g}" if error is not None else "")
-        )
+    if draws < 1:
+        raise PairmiError(f"probe: draws must be >= 1 rows a position, got {draws}")
+    if error is not None and not (error > 0 and draws > 1):
+        raise PairmiError(f"probe: error must be > 0 nats with draws >= 2 (one alone does not tell its error), got {error:g} with {draws}")
     return SampledProbe(cast(Drawn, form or "kl"), draws, error or 0.0, batch_rows)
 
 

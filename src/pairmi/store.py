@@ -246,6 +246,16 @@ def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str
     return joined_labels([read_shard(file)[0] for file in files[:needed]]), settings
 
 
+def read_stores(folders: Sequence[Path], limit: int | None = None) -> tuple[Labels, dict[str, Any]]:
+    """Several stores of one backbone as one, such as many drawn labels and a few exact ones; the settings are the first's."""
+    found = [read_store(folder, limit) for folder in folders]
+    for folder, (_, settings) in zip(folders, found, strict=True):
+        if settings["backbone"] != found[0][1]["backbone"]:
+            raise PairmiError(f"labels: {folders[0]} and {folder} were made by different weights; label again with one backbone")
+    others = [settings for _, settings in found[1:]]
+    return joined_labels([labels for labels, _ in found]), found[0][1] | ({"beside": others} if others else {})
+
+
 def joined_labels(parts: Sequence[Labels]) -> Labels:
     """Several lots of states as one, with room for the longest."""
     longest = max(part.tokens.shape[1] for part in parts)

@@ -58,7 +58,14 @@ def _train_denoiser(parser: ArgumentParser) -> None:
 def _train_head(parser: ArgumentParser) -> None:
     _training(parser)
     add_backbone(parser)
-    parser.add_argument("--labels", type=Path, required=True, help="folder that 'pairmi labels' filled")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="folders that 'pairmi labels' filled: exact labels, drawn ones, or both; where there are exact ones it is validated on these",
+    )
     parser.add_argument("--limit", type=positive, help="use about so many labelled states only")
     parser.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     parser.add_argument("--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,9 +23,7 @@ class Sampled:
     """What was drawn, in nats (`tv`: a probability). Directed matrices are indexed [probed i, observed j]."""
 
     matrix: PairMatrix  # the mean of both directions; where one alone was drawn, that
-    error: (
-        PairMatrix  # its standard error, entrywise: 0 where every symbol was looked at, infinite where there is nothing to estimate it by
-    )
+    error: PairMatrix  # its standard error: 0 where every symbol was looked at, infinite where nothing tells it
     directed: PairMatrix
     directed_error: PairMatrix
     entropies: PerPosition
@@ -42,7 +40,7 @@ class Draws:
     count: Float[Tensor, "N K"]  # draws in that stratum
 
 
-def split(tail: Float[Tensor, "N K+1"], draws: int, each: int) -> Int[Tensor, " N"]:
+def split(tail: Float[Tensor, "N M"], draws: int, each: int) -> Int[Tensor, " N"]:
     """How many of the likeliest symbols to take exactly, from the mass that is left behind the first 0, 1, ..., K of them.
 
     With m exact and T = K - m drawn the variance is at most tail_m^2 / T times that of one draw from the tail. Of all m <= K (1 - tail_m),
@@ -97,9 +95,10 @@ class SampledProbe:
 
       kl  E_{v ~ p_i} KL(q_{j|v} || p_j)        tv  E_{v ~ p_i} TV(q_{j|v}, p_j)
 
-    One row tells f_j(v) for every j, so K rows a position cost 1 + N K, whatever the vocabulary. With `error` positions are drawn again,
-    each time as often as before, until the standard error of every entry is at most that, or `MOST` rows a position are spent; as the
-    number of rows then depends on what was drawn, the mean over all rounds is unbiased only up to that.
+    One row tells f_j(v) for every j, so K rows a position cost 1 + N K, whatever the vocabulary. The squared error is unbiased for the
+    variance: from a few draws of something skewed it is rough, and two that are alike by chance say 0. With `error` positions are drawn
+    again, each time as often as before, until the standard error of every entry is at most that, or `MOST` rows a position are spent; as
+    the number of rows then depends on what was drawn, the mean over all rounds is unbiased only up to that.
     """
 
     form: Drawn = "kl"
@@ -130,22 +129,27 @@ class SampledProbe:
         value, variance, rows = rounds(seen, self.draws, 0)
         spent, number = self.draws, 0
         while self.error and spent < min(MOST, symbols):
-            again = seen & (torch.where(within, variance, 0).amax(2) > 2 * self.error**2)  # the mean of two such has at most error^2
+            again = seen & (_cautious(value, variance, within).amax(2) > 2 * self.error**2)  # the mean of two such has at most error^2
             if not bool(again.any()):
                 break
             number, whole = number + 1, 2 * spent >= symbols
             more, spread, evaluated = rounds(again, symbols if whole else spent, number)
-            old = 0.0 if whole else 0.5
-            value = torch.where(again[:, :, None], old * value + (1 - old) * more, value)
-            variance = torch.where(
-                again[:, :, None], old**2 * variance.nan_to_num(posinf=0 if whole else None) + (1 - old) ** 2 * spread, variance
-            )
+            if not whole:
+                more, spread = 0.5 * (value + more), 0.25 * (variance + spread)
+            value, variance = (torch.where(again[:, :, None], new, old) for new, old in ((more, value), (spread, variance)))
             spent, rows = symbols if whole else 2 * spent, rows + evaluated
         value, variance = torch.where(within, value, 0), torch.where(within, variance, 0)
         sides = torch.where(within, seen[:, :, None].double() + seen[:, None], 0)
         error = ((variance + variance.mT).sqrt() / sides.clamp_min(1)).masked_fill(within & (sides == 0), torch.inf)
         entropies = torch.where(prediction.masked, entropy_of(prediction), 0)
         return Sampled((value + value.mT) / sides.clamp_min(1), error, value, variance.sqrt(), entropies, rows)
+
+
+def _cautious(value: PairMatrix, variance: PairMatrix, within: Bool[Tensor, "B L L"]) -> PairMatrix:
+    """Not below the variance relative to the square that all pairs of the canvas have together: few draws are alike by chance."""
+    value, variance = torch.where(within, value, 0), torch.where(within, variance, 0)
+    together = variance.sum((1, 2), keepdim=True) / value.square().sum((1, 2), keepdim=True)
+    return torch.maximum(variance, (together * value.square()).nan_to_num(0))
 
 
 @dataclass(frozen=True)
@@ -180,10 +184,8 @@ class _Rounds:
     def _moved(self, canvas: PerRow, position: PerRow, symbol: PerRow) -> Float[Tensor, "R L"]:
         """How far every queried position moves where one is fixed, a row each: in pieces that bound the memory."""
         tokens, log_probs, queried = self.prediction.tokens, self.prediction.log_probs, self.prediction.queried
-        columns, out = (
-            torch.nonzero(queried.any(0))[:, 0],
-            torch.zeros(len(canvas), tokens.shape[1], dtype=torch.float64, device=canvas.device),
-        )
+        columns = torch.nonzero(queried.any(0))[:, 0]
+        out = torch.zeros(len(canvas), tokens.shape[1], dtype=torch.float64, device=canvas.device)
         piece = max(1, min(self.batch_rows, NUMBERS // (log_probs.shape[1] * log_probs.shape[2])))
         for rows in torch.arange(len(canvas), device=canvas.device).split(piece):
             whose = canvas[rows]

@@ -31,7 +31,7 @@ from pairmi.training.states import State, States, grid_name
 from pairmi.types import Meter, PairMatrix, PairmiError, Prediction
 
 Probing = Probe | SampledProbe
-SURE = 0.01  # nats: a position of less entropy is no source of draws, and a head cannot say more of its pairs than that
+SURE = 0.01  # nats: of a position of less entropy nothing is drawn and no pair is labelled; a head cannot say more of these than that
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,13 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
 
 def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort | None = None, together: int = 64) -> Labels:
     """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
-    measured = drawn if isinstance(probe, SampledProbe) else probed
     effort = effort or Effort()
     parts: dict[str, list[torch.Tensor]] = {}
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
             prediction = backbone(some.to(device_of(model)))
-            values = measured(prediction, backbone, probe, effort)  # type: ignore[operator]
+            values = measured(prediction, backbone, probe, effort)
         values |= {"masked": prediction.masked.sum(1), "tokens": some}
         backbone.complain()
         for name, value in values.items():
@@ -99,6 +98,13 @@ def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort 
     tensors = {name: torch.cat(values) for name, values in parts.items()}
     source, rules, grids = zip(*((state.source, state.rule, state.grid) for state in states), strict=True)
     return Labels(**tensors, source=source, rule=rules, grid=grids)
+
+
+def measured(prediction: Prediction, backbone: Meter, probe: Probing, effort: Effort) -> dict[str, Tensor]:
+    """The columns of labels that probing fills."""
+    if isinstance(probe, SampledProbe):
+        return drawn(prediction, backbone, probe, effort)
+    return probed(prediction, backbone, probe, effort)
 
 
 def probed(prediction: Prediction, backbone: Meter, probe: Probe, effort: Effort) -> dict[str, Tensor]:
@@ -120,13 +126,16 @@ def probed(prediction: Prediction, backbone: Meter, probe: Probe, effort: Effort
 
 
 def drawn(prediction: Prediction, backbone: Meter, probe: SampledProbe, effort: Effort) -> dict[str, Tensor]:
-    """The columns of unbiased labels, with random numbers that depend on the tokens of a state alone; what is sure tells nothing."""
+    """The columns of unbiased labels, with random numbers that depend on the tokens of a state alone.
+
+    The label of a pair of which one side was drawn is that side's: as positions are chosen at random, unbiased for the mean of both.
+    """
     unsure = prediction.masked & (entropy_of(prediction) > SURE)
     sources = effort.sources(prediction, ~unsure)
     sources = unsure if sources is None else sources
     names = torch.tensor([int(grid_name(tokens), 16) >> 1 for tokens in prediction.tokens.cpu()], device=sources.device)
     found = probe.measure(prediction, backbone, Streams(0, names), sources, each=1)
-    known = sources[:, :, None] | sources[:, None] | ~pairs(prediction.masked)
+    known = pairs(unsure) & (sources[:, :, None] | sources[:, None]) | ~pairs(prediction.masked)
     nothing = torch.full_like(found.rows, torch.nan, dtype=torch.float32)
     return {
         "mi": triangle(torch.where(known, found.matrix, torch.nan)).float(),

@@ -102,14 +102,14 @@ def train_head(options: argparse.Namespace) -> None:
 
 def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.loading import load
-    from pairmi.store import read_store
+    from pairmi.store import read_stores
     from pairmi.training.distill import SIZES, Distill, DistillConfig, make_head, started
     from pairmi.training.length_buckets import typical_share
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
     model = load(options.backbone, device=processes.device, precision=options.precision)
-    found, settings = read_store(options.labels, options.limit)
+    found, settings = read_stores(options.labels, options.limit)
     if options.augment and model.task.name != "sudoku":
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
     layers = options.layers or ([model.backbone.depth] if isinstance(model.backbone, Layered) else [])
