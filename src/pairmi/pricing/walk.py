@@ -34,7 +34,8 @@ from pairmi.types import (
 # are products over the same (C, n). Hence log p_one(x) - log p_once(x) is a sum over them, and in the mean over x ~ p_one
 #     KL(one by one || at once) = E sum over passes, sum over n of KL( p(. | C, x_k1 ... x_k(n-1)) || p(. | C) ),
 # the inner mean being over x_kn. Where at once draws k_n from a marginal that the members before it have shifted (a coupling), that
-# stands in the place of p(. | C): a function of x too, so that one walk prices several ways of drawing on the same sets. It is taken over the whole alphabet and not from the symbol drawn: less variance.
+# stands in the place of p(. | C): a function of x too, so that one walk prices several ways of drawing on the same sets. It is taken
+# over the whole alphabet and not from the symbol drawn: less variance.
 
 
 @dataclass(frozen=True)
