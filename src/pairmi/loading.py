@@ -18,6 +18,7 @@ from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.heads import UNTRAINED, build, reporting
+from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
 from pairmi.tasks.catalogue import TASKS
@@ -53,6 +54,7 @@ def load(
     attention: bool = False,
     device: str | None = None,
     head: str | None = None,
+    tables: str | None = None,
     layer: int | None = None,
     precision: str | None = None,
     structure: str | Path | None = None,
@@ -64,8 +66,8 @@ def load(
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
     the name of the model that a head in the package is for, a file, or a folder that `pairmi fit` wrote; an embedded model brings its
-    own, unless a `layer` is asked for. "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those
-    named in `chain`, such as "A,B".
+    own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by. "proteinmpnn" needs the
+    PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
@@ -86,7 +88,9 @@ def load(
         model = _own(name, settings)
         if head is None and name in EMBEDDED and name in HEADED and layer is None:  # who asks for a layer gets that, not what a head reads
             head = name
-    return model if head is None else with_head(model, head)
+            tables = tables or (str(_weights(f"{name}-tables")) if _weights(f"{name}-tables").is_file() else None)
+    model = model if head is None else with_head(model, head)
+    return model if tables is None else with_tables(model, Path(tables))
 
 
 def _designer(structure: str | Path | None, chain: str | None, settings: Settings) -> Model:
@@ -146,16 +150,10 @@ def with_head(model: Model, name: str) -> Model:
     file = head_file(name)
     tensors, about = load_tensors(file)
     head = None if about.get("head") == UNTRAINED else build(about, tensors, file).to(device_of(model))
-    if about["backbone"] != identify(model):
-        raise PairmiError(
-            f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
-            "load the backbone that it was trained on, or train a head for this one"
-        )
+    _check_backbone("head", file, about, model)
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
-    rule, backbone = (
-        about.get("rule", {}).get("rule", model.rule),
-        model.backbone if head is None else reporting(model.backbone, about["layers"]),
-    )
+    rule = about.get("rule", {}).get("rule", model.rule)
+    backbone = model.backbone if head is None else reporting(model.backbone, about["layers"])
     return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule)
 
 
@@ -173,3 +171,27 @@ def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any])
         raise PairmiError(f"head: expected a head and a specification under 'rule', got {file} and {sorted(rule)}")
     about = {name: value for name, value in about.items() if name != "calibration"} | {"rule": dict(rule)}
     save_tensors(out, tensors, about if charge is None else about | {"calibration": charge.about()})
+
+
+def with_tables(model: Model, file: Path) -> Model:
+    """The model with learnt tables; refuses those made for other weights, or that read other layers than its head."""
+    tensors, about = load_tensors(file)
+    if about.get("kind") != TableHead.kind:
+        raise PairmiError(f"tables: {file} holds no tables (kind={about.get('kind')!r}); train them with 'pairmi train tables'")
+    _check_backbone("tables", file, about, model)
+    backbone, head = model.backbone, TableHead(TableConfig(**about["config"]))
+    if model.head is not None and isinstance(backbone, Transformer) and list(backbone.layers) != about["layers"]:
+        raise PairmiError(
+            f"tables: {file} read layers {about['layers']}, the head of model {model.name!r} reads {list(backbone.layers)}; "
+            "train both on the same layers"
+        )
+    fill(head, tensors, f"tables: the tensors in {file}")
+    return replace(model, backbone=reporting(backbone, about["layers"]), tables=head.to(device_of(model)))
+
+
+def _check_backbone(what: str, file: Path, about: dict[str, Any], model: Model) -> None:
+    if about["backbone"] != identify(model):
+        raise PairmiError(
+            f"{what}: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
+            f"load the backbone that it was trained on, or train {'a head' if what == 'head' else what} for this one"
+        )

@@ -121,3 +121,16 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     rates = Rates(muon=5 * options.rate, adam=options.rate)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
     return Distill(model, head, layers, found, settings, config, processes, start)
+
+
+def train_tables(options: argparse.Namespace) -> None:
+    """Make the walks that are missing, fit tables to them, draw the learning curve, and write them where `--out` says."""
+    from pairmi.loading import load
+    from pairmi.training.table_labels import make_walks
+    from pairmi.training.tables import TableTraining, make_tables
+
+    model = load(options.backbone, precision=options.precision)
+    walks, settings = make_walks(model, options.labels, options.units)
+    rates = Rates(muon=6 * options.rate, adam=options.rate)
+    job = make_tables(model, options.layers, walks, settings, TableTraining(options.seed, options.pairs, rates=rates), options.start)
+    _fit(job, options, Processes(), partial(export, kind="tables", dtype=torch.float16))
