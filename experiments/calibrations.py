@@ -27,7 +27,7 @@ from pairmi.spec import estimate
 BUDGETS = (0.01, 0.03, 0.1, 0.3)  # nats a pass, that calibrations are fitted at
 CHECKED = (0.02, 0.06, 0.2)  # and that they are checked at
 LIMIT = 0.01  # nats a position
-FAMILY = "mi-bound:charge=calibrated,budget=0.005|0.01|0.02|0.03|0.05|0.08|0.12|0.2|0.3|0.5"
+FAMILY = "mi-bound:charge=calibrated,budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
 CALIBRATION_SEED, CHECK_SEED = 1_000_003, 2_000_003  # other draws than those that tune
 
 
@@ -41,7 +41,7 @@ class Plan:
     tune: int
 
 
-PLANS = {"sudoku": Plan(81, 48, 192, 96), "protein": Plan(64, 32, 128, 96), "antiberty": Plan(118, 10, 100, 32)}
+PLANS = {"sudoku": Plan(81, 32, 128, 96), "protein": Plan(64, 24, 128, 96), "antiberty": Plan(118, 6, 16, 16)}
 
 
 def guided(name: str) -> Model:

@@ -18,12 +18,12 @@ LEVELS = {
     5: {"spec", "canvases", "explain"},
     6: {"api", "bench", "training"},
     7: {"tuning"},
-    8: {"web"},
+    8: {"web", "fitting"},
     9: {"commands"},
     10: {"cli"},
 }
 LEVEL = {package: level for level, packages in LEVELS.items() for package in packages}
-CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 9) <= 5]
+CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 10) <= 5]
 
 
 def imports(file: Path) -> set[str]:

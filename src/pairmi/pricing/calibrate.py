@@ -22,6 +22,10 @@ SLOPES = (0.5, 2.0)  # of log nats lost over log nats charged
 Chosen = Callable[[PairwiseMI, Calibration | None, float], Selector]  # the rule of an estimate, a charge (None = pairwise) and a budget
 
 
+class NothingLost(PairmiError):
+    """There is too little to learn a charge from."""
+
+
 @dataclass(frozen=True)
 class Reliability:
     """Asked, charged and lost nats a pass, at one budget."""
@@ -45,7 +49,7 @@ def fit_charge(members: Members, iterations: int = 200) -> Calibration:
     """
     later = members.later
     if len(later) < 20 or float(later.nats.sum()) <= 0:
-        raise PairmiError(
+        raise NothingLost(
             f"calibrate: {len(later)} positions were filled together with others and lost {float(later.nats.sum()):.2g} nats, too little "
             "to learn from; give more canvases or larger budgets"
         )
@@ -108,7 +112,7 @@ def predicted(charge: Calibration, members: Members) -> Float[Tensor, " M"]:
 
 def calibrate(
     backbone: Backbone,
-    canvases: Sequence[Int[Tensor, " L"]],
+    canvases: Sequence[Int[Tensor, " _"]],
     mi: PairwiseMI,
     chosen: Chosen,
     budgets: Sequence[float],
@@ -136,7 +140,7 @@ def calibrate(
 
 def reliability(
     backbone: Backbone,
-    canvases: Sequence[Int[Tensor, " L"]],
+    canvases: Sequence[Int[Tensor, " _"]],
     mi: PairwiseMI,
     chosen: Chosen,
     charge: Calibration,
