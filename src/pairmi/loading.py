@@ -17,7 +17,7 @@ from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import build, reporting
+from pairmi.mi.heads import build, related, reporting
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
 from pairmi.tasks.catalogue import TASKS
@@ -34,7 +34,9 @@ def _weights(name: str) -> Path:
 
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
-HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+HEADED = tuple(
+    name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file()
+)  # for which the package has a head
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -149,4 +151,5 @@ def with_head(model: Model, name: str) -> Model:
             "load the backbone that it was trained on, or train a head for this one"
         )
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
-    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)), calibration=charge)
+    head = related(head.to(device_of(model)), model)
+    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head, calibration=charge)
