@@ -2,7 +2,7 @@
 
     python experiments/protein_design.py --folder PDB [--part heads|settings|prices|designs|table] [--designs 25] [--page]
 
-Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 640 --positions 3 --shard 16`). The structures are dealt
+Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 480 --positions 2 --shard 12`). The structures are dealt
 into two folds; a fold's head, charges and settings are made on the other one. Every measurement, of one structure and method each, is kept in
 --records: an interrupted run goes on where it stopped. Without --part everything is measured; --page writes the page from what there is.
 """
@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 
 from pages.design import METHODS, TEMPERATURES, page
@@ -22,7 +21,7 @@ from pairmi import api
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.proteinmpnn import ProteinMPNN
 from pairmi.bench import protein
-from pairmi.bench.generation import Made, generate
+from pairmi.bench.generation import generate
 from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.commands.design import sequential_scores
 from pairmi.loading import load
@@ -58,7 +57,6 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "mi-bound, calibrated": [f"mi-bound:charge=calibrated,budget={b}" for b in (0.005, 0.01, 0.02, 0.05)],
 }
 TABLE = (*protein.TABLE_2[1:], "mi-bound:budget=0.02,order=highest-entropy", "mi-bound:charge=calibrated,budget=0.02")
-SEVERAL = 100  # sequences of table 2 that are made at a time
 Record = dict[str, Any]
 
 
@@ -195,25 +193,16 @@ def designs(ledger: Ledger, options: argparse.Namespace) -> None:
                 designed(file, model, method, range(first, min(first + options.round, options.designs)), ledger, options.temperature)
 
 
-def many(model: Model, spec: str, seed: int, count: int, ledger: Ledger) -> Made:
-    """Sequences for one structure, a hundred at a time."""
-    lengths, each = [cast(int, model.length)] * SEVERAL, list[Made]()
-    for number in range(count // SEVERAL):
-        each.append(generate(model, ledger, spec, lengths, 1000 * seed + number))
-    costs = {name: float(np.mean([getattr(made, name) for made in each])) for name in ("passes", "rows", "probe_rows", "seconds")}
-    return Made([text for made in each for text in made.texts], **costs)
-
-
 def table(ledger: Ledger, options: argparse.Namespace) -> Record:
     """The paper's table 2 for the structure of --table: 500 sequences of each rule against 500 made one by one."""
     file = options.folder / f"{options.table}.pdb"
     fold = fold_of(options)[file]
     model = model_for(file, options.records / f"head-{fold}.safetensors", calibration_for(fold, ledger, options))
-    kept = Ledger(options.records / "table.jsonl")
-    reference, again = (many(model, "sequential", seed, options.proteins, kept) for seed in (1, 2))
+    kept, lengths = Ledger(options.records / "table.jsonl"), [cast(int, model.length)] * options.proteins
+    reference, again = (generate(model, kept, "sequential", lengths, seed) for seed in (1, 2))
     reader = protein.embedder(model)
     yard = protein.yardstick(reader, reference.texts, protein.embed(reader, again.texts), 15)
-    made = {"sequential": again} | {spec: many(model, spec, 3, options.proteins, kept) for spec in TABLE}
+    made = {"sequential": again} | {spec: generate(model, kept, spec, lengths, 3) for spec in TABLE}
     base = yard.count(again.texts)
     rows = [yard.judge(spec, one, base) | protein.quality(one.texts, reference.texts) for spec, one in made.items()]
     draw_protein(yard, {spec: one.texts for spec, one in made.items()}, rows, options.out.parent / "figures" / "design_table.png")

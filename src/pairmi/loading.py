@@ -34,9 +34,7 @@ def _weights(name: str) -> Path:
 
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
-HEADED = tuple(
-    name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file()
-)  # for which the package has a head
+HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
 
 
 def closest(name: str, known: Iterable[str]) -> str:

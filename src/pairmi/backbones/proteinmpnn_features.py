@@ -14,10 +14,7 @@ PAIRS = (  # in the order in which the published weights take them
 )  # fmt: skip
 NEAREST, FARTHEST, BASES = 2.0, 22.0, 16  # Angstrom; radial basis functions of a distance
 REACH = 32  # residues along the chain; more are as many
-APART, ALONG = (
-    20,
-    5,
-)  # classes of a pair: C-beta distances in steps of an Angstrom (below 4 ... 22 and more); residues along the chain (1-4, more)
+APART, ALONG = 20, 5  # classes of pairs: by the distance of C-beta, below 4, 5, ... Angstrom; by steps along the chain, 1 to 4 and more
 KINDS = 1 + APART * ALONG  # and one for pairs that exchange no message
 
 

@@ -118,10 +118,8 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""
-    if (
-        not start and isinstance(head, LowRankHead) and (own or model.length is None)
-    ):  # Sudoku's keeps the start that its rates were chosen with
-        head.begin_at(typical_share(found if held_out else found.split("train")))
+    if not start and isinstance(head, LowRankHead) and not head.config.length:  # Sudoku's keeps the start that its rates were chosen with
+        head.begin_at(typical_share(found.split("train") if held_out is None else found))
     rates = Rates(muon=5 * options.rate, adam=options.rate)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
     return Distill(model, head, layers, found, settings, config, processes, start, own, held_out)
