@@ -17,7 +17,7 @@ from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import UNTRAINED, build, reporting
+from pairmi.mi.heads import UNTRAINED, build, related, reporting
 from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
@@ -35,7 +35,7 @@ def _weights(name: str) -> Path:
 
 
 EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
-HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
 
 
 HEAD = "head.safetensors"  # in a folder that `pairmi fit` wrote
@@ -149,7 +149,7 @@ def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
     file = head_file(name)
     tensors, about = load_tensors(file)
-    head = None if about.get("head") == UNTRAINED else build(about, tensors, file).to(device_of(model))
+    head = None if about.get("head") == UNTRAINED else related(build(about, tensors, file).to(device_of(model)), model)
     _check_backbone("head", file, about, model)
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
     rule = about.get("rule", {}).get("rule", model.rule)

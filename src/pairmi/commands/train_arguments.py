@@ -67,6 +67,8 @@ def _train_head(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="folders that 'pairmi labels' filled: exact labels, drawn ones, or both; where there are exact ones it is validated on these",
     )
+    parser.add_argument("--structures", type=Path, metavar="DIR", help="the PDB files that labels of ProteinMPNN were made for")
+    parser.add_argument("--leave-out", nargs="+", default=[], metavar="NAME", help="structures to validate on, and to learn nothing from")
     parser.add_argument("--limit", type=positive, help="use about so many labelled states only")
     parser.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     parser.add_argument("--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")

@@ -105,22 +105,25 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     from pairmi.store import read_stores
     from pairmi.training.distill import SIZES, Distill, DistillConfig, make_head, started
     from pairmi.training.length_buckets import typical_share
+    from pairmi.training.structures import load_structures, without
 
     if options.labels is None:
         raise PairmiError("train head: --labels DIR is missing; make labels with 'pairmi labels'")
-    model = load(options.backbone, device=processes.device, precision=options.precision)
+    own = load_structures(options.structures) if options.structures else {}
+    model = next(iter(own.values())) if own else load(options.backbone, device=processes.device, precision=options.precision)
     found, settings = read_stores(options.labels, options.limit)
+    found, held_out = without(found, options.leave_out, own)
     if options.augment and model.task.name != "sudoku":
         raise PairmiError(f"train head: --augment {options.augment} moves states by symmetries of Sudoku, {options.backbone} has none")
     layers = options.layers or ([model.backbone.depth] if isinstance(model.backbone, Layered) else [])
     sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
     start = started(head, Path(options.start)) if options.start else ""
-    if not start and isinstance(head, LowRankHead) and model.length is None:  # Sudoku's keeps the start that its rates were chosen with
-        head.begin_at(typical_share(found.split("train")))
+    if not start and isinstance(head, LowRankHead) and not head.config.length:  # Sudoku's keeps the start that its rates were chosen with
+        head.begin_at(typical_share(found.split("train") if held_out is None else found))
     rates = Rates(muon=5 * options.rate, adam=options.rate)
     config = DistillConfig(options.seed, options.batch, options.loss, options.augment, rates=rates, precision=options.precision)
-    return Distill(model, head, layers, found, settings, config, processes, start)
+    return Distill(model, head, layers, found, settings, config, processes, start, own, held_out)
 
 
 def train_tables(options: argparse.Namespace) -> None:
