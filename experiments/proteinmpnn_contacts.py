@@ -22,9 +22,10 @@ from pairmi.bench import report
 from pairmi.bench.contacts import SEPARATIONS, contact_records, summary
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import mean_interval
+from pairmi.info import apc
 from pairmi.loading import load
 from pairmi.provenance import provenance
-from pairmi.tasks.protein.contacts import apc, candidates, chance, precision
+from pairmi.tasks.protein.contacts import candidates, chance, precision
 from pairmi.tasks.protein.scaffold import Scaffold, read_scaffold
 from pairmi.tasks.protein.structures import Structure
 
@@ -66,7 +67,7 @@ def scores_of(scaffold: Scaffold, matrix: np.ndarray) -> dict[str, np.ndarray]:
     apart = {name: -distances(x[:, None], x[None]).numpy() for name, x in (("C-alpha", alpha), ("C-beta", beta))}
     return {
         METHOD: matrix,
-        f"{METHOD}, APC": apc(matrix),
+        f"{METHOD}, APC": apc(torch.from_numpy(matrix)).numpy(),
         "distance of C-alpha (what the model is shown)": apart["C-alpha"],
         "distance of C-beta (what a contact is: the ceiling)": apart["C-beta"],
     }

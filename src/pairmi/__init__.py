@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
     from pairmi.loading import load
+    from pairmi.mapping import map
     from pairmi.model import Model
     from pairmi.tuning import calibrate, price, tune
     from pairmi.types import PairmiError
@@ -17,11 +18,12 @@ _HOMES = {
     "calibrate": "pairmi.tuning",
     "decode": "pairmi.api",
     "load": "pairmi.loading",
+    "map": "pairmi.mapping",
     "mutual_information": "pairmi.api",
     "price": "pairmi.tuning",
     "tune": "pairmi.tuning",
 }
-__all__ = ["Model", "PairmiError", "calibrate", "decode", "load", "mutual_information", "price", "tune"]
+__all__ = ["Model", "PairmiError", "calibrate", "decode", "load", "map", "mutual_information", "price", "tune"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pairmi import decoding
@@ -16,7 +16,9 @@ from pairmi.explain import in_words
 from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
-from pairmi.model import Model, device_of
+from pairmi.model import Model, device_of, position_names
+from pairmi.pairs.result import Pairs
+from pairmi.pairs.scores import Scores
 from pairmi.spec import rule as parse_rule
 from pairmi.types import Backbone, PairmiError, Prediction, Result, Selector, Tokens
 
@@ -24,7 +26,7 @@ PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 
 @dataclass(frozen=True)
-class MI:
+class MI(Pairs):
     """Pairwise mutual information of one canvas, in nats: probed, or estimated by a head."""
 
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
@@ -34,21 +36,21 @@ class MI:
     asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
     inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
+    unknown: Bool[Tensor, " L"]
     note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
+    names: tuple[str, ...] = ()  # what people call the positions; empty = they count from 1
 
     def __repr__(self) -> str:
-        unknown, top = int((self.entropies > 0).sum()), self.strongest(1)
+        uncertain, top = int((self.entropies > 0).sum()), self.strongest(1)
         said = f"strongest {top[0][0]}-{top[0][1]} with {top[0][2]:.3g} nats" if top else "nothing depends on anything"
-        return f"MI({len(self.matrix)} positions, {unknown} uncertain; {said}; {self.rows} rows)"
+        return f"MI({len(self.matrix)} positions, {uncertain} uncertain; {said}; {self.rows} rows)"
 
-    def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
-        """The pairs that depend on each other most: (i, j, nats), i < j, positions from 0."""
-        if count < 0:
-            raise PairmiError(f"strongest: count must be >= 0, got {count}")
-        upper = torch.triu(self.matrix, 1).flatten()
-        top = upper.topk(min(count, int((upper > 0).sum())))
-        length = len(self.matrix)
-        return [(place // length, place % length, value) for place, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+    @property
+    def scores(self) -> Scores:
+        """The numbers with their labels; only unknown positions are shown."""
+        shown = tuple(torch.nonzero(self.unknown)[:, 0].tolist())
+        names = self.names or tuple(str(n + 1) for n in range(len(self.matrix)))
+        return Scores(self.matrix.double().numpy(), ("",) * len(names), names, shown, "mutual information", "nats")
 
 
 @runtime_checkable
@@ -126,7 +128,8 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
     meter.complain()
     none, head = torch.full_like(matrices, torch.inf), model.head
     notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
-    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, notes[n]) for n in range(len(tokens))]
+    unknown, names = prediction.masked.cpu(), position_names(model, tokens.shape[1])
+    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, unknown[n], notes[n], names) for n in range(len(tokens))]
 
 
 def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
@@ -140,8 +143,9 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
     inconsistency = probed.inconsistency.sum((1, 2)) / pairs
     parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
-    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist())
-    return [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
+    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist(), prediction.masked.cpu())
+    names = position_names(model, tokens.shape[1])
+    return [MI(*row, names=names) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
 
 
 @overload
