@@ -6,7 +6,9 @@ import torch
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
 from pairmi.info import apc
+from pairmi.mi.contexts import dealt
 from pairmi.mi.maps import Way
+from pairmi.mi.masking import masking_information
 from pairmi.types import PairmiError
 from worlds import generator
 
@@ -42,7 +44,7 @@ def test_substitution_by_its_definition(blocks: int) -> None:
     world, sequence = table(), torch.tensor([2, 0, 1, 1])
     found, rows = Way("substitution", symmetrise="none", blocks=blocks).measure(world, sequence)
     assert rows == blocks * 4 * 3
-    block = torch.randperm(4, generator=torch.Generator().manual_seed(0)) % blocks
+    block = dealt(4, blocks, 0)
     for i in range(4):
         for j in set(range(4)) - {i}:
             canvas, beliefs = sequence.masked_fill(block == block[j], 3), []
@@ -54,21 +56,34 @@ def test_substitution_by_its_definition(blocks: int) -> None:
             assert found[i, j] == pytest.approx(float(changes.abs().max()))
 
 
-def test_masking_is_what_a_symbol_tells_and_its_mean_is_the_mutual_information() -> None:
-    world, i, j = table(), 1, 3
-    sequence = torch.tensor([2, 0, 1, 1])
-    canvas = sequence.clone()
-    canvas[i] = canvas[j] = 3
-    truth = world.mutual_information(canvas[None])[0, i, j]
-    weights = world(canvas[None]).log_probs[0, i].exp()
-    told = []
-    for symbol in range(3):
-        here = sequence.clone()
-        here[i] = symbol
-        matrix, rows = Way("masking", symmetrise="none").measure(world, here)
-        told.append(matrix[i, j])
-        assert rows == 4 + 6
-    torch.testing.assert_close((weights * torch.stack(told)).sum(), truth)
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_masking_is_what_a_symbol_tells_and_its_mean_is_the_mutual_information(blocks: int) -> None:
+    world, sequence = table(), torch.tensor([2, 0, 1, 1])
+    block = dealt(4, blocks, 0)
+    for i, j in torch.combinations(torch.arange(4)).tolist():
+        canvas = sequence.masked_fill(block == block[j], 3)
+        canvas[i] = canvas[j] = 3
+        truth = world.mutual_information(canvas[None])[0, i, j]
+        weights, told = world(canvas[None]).log_probs[0, i].exp(), []
+        for symbol in range(3):
+            here = sequence.clone()
+            here[i] = symbol
+            matrix, rows = Way("masking", symmetrise="none", blocks=blocks).measure(world, here)
+            told.append(matrix[i, j])
+            assert rows == blocks * 5
+        torch.testing.assert_close((weights * torch.stack(told)).sum(), truth)
+
+
+def test_masking_from_some_positions_to_others() -> None:
+    world, sequence = table(), torch.tensor([2, 0, 1, 1])
+    sources, targets = torch.tensor([True, True, False, False]), torch.tensor([False, False, True, True])
+    meter = Counting(world)
+    some = masking_information(meter, sequence, 2, sources=sources, targets=targets)
+    whole = masking_information(Counting(world), sequence, 4)  # every target alone, as two blocks of two targets are
+    expected = torch.zeros(4, 4, dtype=torch.float64)
+    expected[:2, 2:] = whole[:2, 2:]
+    torch.testing.assert_close(some, expected)
+    assert meter.rows == 2 * 3
 
 
 def test_mi_is_symmetrised_as_asked_and_corrected_as_asked() -> None:

@@ -21,7 +21,7 @@ def add_map(command: Callable[[str, str], ArgumentParser]) -> None:
     parser.add_argument("--symbols", type=whole(2), help="jacobian, substitution: try so many a position; default: all up to 64, else 16")
     parser.add_argument("--drawn", action="store_true", help="these are drawn from the model's beliefs; else the likeliest")
     parser.add_argument(
-        "--blocks", type=whole(2), default=4, help="mi: two of so many random blocks are unknown at a time; substitution: one"
+        "--blocks", type=whole(2), default=4, help="mi: two of so many random blocks are unknown at a time; substitution, masking: one"
     )
     parser.add_argument("--deals", type=positive, default=2, help="mi: how often the blocks are dealt")
     parser.add_argument("--floor", type=amount, default=0.01, help="mi: what pruning may change, in nats")

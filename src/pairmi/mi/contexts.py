@@ -37,6 +37,11 @@ class Contexts:
         return torch.stack(masks)
 
 
+def dealt(length: int, blocks: int, seed: int) -> Int[Tensor, " L"]:
+    """The number of the block that each position is dealt into, at random, blocks as equal as can be."""
+    return torch.randperm(length, generator=torch.Generator().manual_seed(seed)) % blocks
+
+
 def averaged_mi(meter: Counting, sequence: Int[Tensor, " L"], contexts: Contexts, probe: Probe) -> Float[Tensor, "L L"]:
     """The mean over the contexts in which both positions are unknown, in nats; [probed i, observed j], not symmetrised."""
     masks = contexts.masks(len(sequence)).to(sequence.device)

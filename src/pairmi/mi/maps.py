@@ -31,7 +31,7 @@ class Way:
       mi            mutual information, averaged over contexts in which two of `blocks` random blocks are unknown; `deals` times
       jacobian      the categorical Jacobian: every symbol at i, the change of all beliefs
       substitution  another symbol at i: the largest change of the log-odds at j, where one of `blocks` random blocks is unknown
-      masking       what the symbol at i tells of j, all else being known
+      masking       what the symbol at i tells of j, where one of `blocks` random blocks is unknown: the cheapest, blocks (L + 1) rows
     Before symmetrising, entries are [changed i, observed j].
     """
 
@@ -74,7 +74,7 @@ class Way:
         if self.by == "mi":
             return averaged_mi(meter, sequence, Contexts(self.blocks, self.deals, self.seed), Probe("joint", self.floor, self.batch_rows))
         if self.by == "masking":
-            return masking_information(meter, sequence, self.batch_rows)
+            return masking_information(meter, sequence, self.blocks, self.seed)
         symbols = self.symbols_of(meter, sequence)
         if self.by == "jacobian":
             return categorical_jacobian(meter, sequence, symbols, self.batch_rows, self.symmetrise == "mean")

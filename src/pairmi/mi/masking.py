@@ -1,31 +1,41 @@
 """Dependence by masking: what does the symbol at one position of a complete sequence tell of another that is masked?"""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pairmi.counting import Counting
 from pairmi.info import kl
+from pairmi.mi.contexts import dealt
 
 
-def masking_information(meter: Counting, sequence: Int[Tensor, " L"], batch_rows: int = 256) -> Float[Tensor, "L L"]:
-    """KL(p(X_j | all but j) || p(X_j | all but i and j)) in nats: [masked i, observed j].
+def masking_information(
+    meter: Counting,
+    sequence: Int[Tensor, " L"],
+    blocks: int = 4,
+    seed: int = 0,
+    *,
+    sources: Bool[Tensor, " L"] | None = None,
+    targets: Bool[Tensor, " L"] | None = None,
+) -> Float[Tensor, "L L"]:
+    """KL(p(X_j | C, x_i) || p(X_j | C)) in nats: [masked i, observed j], of all positions or from `sources` to `targets`.
 
-    Its mean over symbols at i, drawn from p(X_i | all but i and j), is the mutual information of i and j given all else (form `kl` of
-    the probe); here it is told by the symbol that the sequence has, so one row serves a pair. Cost: L (L + 1) / 2 rows.
+    C is the sequence without i and without the block of j, of `blocks` that the targets are dealt into; `blocks` >= L masks i and j alone.
+    Its mean over symbols x_i that are drawn from p(X_i | C) is the mutual information of i and j given C (form `kl` of the probe); here
+    it is told by the symbol that the sequence has, so one row serves i and a whole block. Cost: blocks (L + 1) rows.
     """
-    length, mask, device = len(sequence), meter.vocab.size, sequence.device
-    every = torch.arange(length, device=device)
-    alone = torch.cat([_masked(meter, sequence, some[:, None], mask)[:, 0] for some in every.split(batch_rows)])
-    information = torch.zeros(length, length, dtype=torch.float64, device=device)
-    for pair in torch.combinations(every).split(batch_rows):
-        i, j = pair.unbind(1)
-        both = _masked(meter, sequence, pair, mask)
-        information[j, i], information[i, j] = kl(alone[i], both[:, 0]), kl(alone[j], both[:, 1])
-    return information
-
-
-def _masked(meter: Counting, sequence: Int[Tensor, " L"], places: Int[Tensor, "R K"], mask: int) -> Float[Tensor, "R K V"]:
-    """The beliefs at the places that a row masks."""
-    found = meter(sequence.repeat(len(places), 1).scatter_(1, places, mask)).log_probs
-    return found.gather(1, places[:, :, None].expand(-1, -1, found.shape[2]))
+    every = torch.ones_like(sequence, dtype=torch.bool)
+    sources, targets = every if sources is None else sources, every if targets is None else targets
+    information = torch.zeros(len(sequence), len(sequence), dtype=torch.float64, device=sequence.device)
+    of, block = torch.nonzero(sources)[:, 0], torch.full_like(sequence, -1)
+    block[targets] = dealt(int(targets.sum()), blocks, seed).to(sequence.device)
+    for inside in (block == number for number in range(int(block.max()) + 1)):
+        canvas = sequence.masked_fill(inside, meter.vocab.size)
+        rows = canvas.repeat(len(of) + 1, 1)  # each with the other state of its i, seen or masked; the last as it is
+        rows[:-1].scatter_(1, of[:, None], torch.where(inside, sequence, meter.vocab.size)[of, None])
+        found = meter(rows).log_probs[:, inside]
+        changed, base = found[:-1], found[-1:].expand_as(found[:-1])
+        shown = inside[of][:, None, None]  # i is masked in the canvas: its own row sees it
+        told = kl(torch.where(shown, changed, base), torch.where(shown, base, changed))
+        information[of[:, None], torch.nonzero(inside)[:, 0]] = told
+    return information.fill_diagonal_(0)

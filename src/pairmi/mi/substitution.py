@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi.counting import Counting
+from pairmi.mi.contexts import dealt
 
 LEAST = 1e-4  # probabilities are taken to be no closer to 0 and 1: symbols that have no chance before and after do not count
 
@@ -19,7 +20,7 @@ def log_odds_changes(
     Cost: blocks L S rows.
     """
     length, size = symbols.shape
-    block = torch.randperm(length, generator=torch.Generator().manual_seed(seed)).to(sequence.device) % blocks
+    block = dealt(length, blocks, seed).to(sequence.device)
     changes = torch.zeros(length, length, dtype=torch.float64, device=sequence.device)
     for number in range(min(blocks, length)):
         inside = block == number
