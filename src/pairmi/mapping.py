@@ -68,9 +68,9 @@ def map(
 
     `by` is one of: mi (mutual information, averaged over contexts in which two of `blocks` random blocks are unknown, `deals` times),
     jacobian (the categorical Jacobian), substitution (another symbol at i, the largest change of log-odds at j, one of `blocks` blocks
-    unknown), masking (what the symbol at i tells of j, one of `blocks` blocks unknown: the cheapest). `apc` takes away what a position shares with all;
-    `symmetrise` is mean, max or none ([changed i, observed j]). Over a large alphabet, jacobian and substitution try only the `symbols`
-    likeliest at a position, or as many `drawn` ones.
+    unknown), masking (what the symbol at i tells of j, one of `blocks` blocks unknown: the cheapest). `apc` takes away what a position
+    shares with all; `symmetrise` is mean, max or none ([changed i, observed j]). Over a large alphabet, jacobian and substitution try
+    only the `symbols` likeliest at a position, or as many `drawn` ones.
     """
     model = checked_model(model)
     way = Way(by, apc, symmetrise, symbols, drawn, blocks, deals, floor, batch_size, seed)
