@@ -1,6 +1,6 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import torch
@@ -145,7 +145,7 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
     numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist(), prediction.masked.cpu())
     names = position_names(model, tokens.shape[1])
-    return [MI(*row, names=names) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
+    return [replace(MI(*row), names=names) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
 
 
 @overload

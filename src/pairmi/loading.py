@@ -35,7 +35,10 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
-PACKAGED = {"antiberty": antiberty, "rxnmapper": rxnmapper}  # whose weights are in packages of their authors
+PACKAGED = {  # whose weights are in packages of their authors
+    "antiberty": (antiberty.folder, antiberty.load),
+    "rxnmapper": (rxnmapper.folder, rxnmapper.load),
+}
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -97,8 +100,8 @@ def _designer(structure: str | Path | None, chain: str | None, settings: Setting
 def _masked_lm(name: str, settings: Settings) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
     if name in PACKAGED:
-        family = PACKAGED[name]
-        return family.load(family.folder(), settings)
+        folder, read = PACKAGED[name]
+        return read(folder(), settings)
     return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
 
 

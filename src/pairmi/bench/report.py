@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pairmi.pairs.picture import pyplot
+from pairmi.pairs.picture import pyplot as pyplot
 
 
 def table(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Dependence by masking: what does the symbol at one position of a complete sequence tell of another that is masked?"""
+"""Dependence by masking: what the symbol at one position of a complete sequence tells of another that is masked."""
 
 import torch
 from jaxtyping import Bool, Float, Int

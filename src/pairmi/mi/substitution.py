@@ -1,4 +1,4 @@
-"""Dependence by substitution: another symbol is put at one position of a complete sequence; how far do the odds at a masked one move?"""
+"""Dependence by substitution: how far the odds at a masked position move when another symbol is put at a known one."""
 
 import torch
 from jaxtyping import Float, Int

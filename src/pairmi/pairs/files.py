@@ -55,8 +55,8 @@ def _csv(scores: Scores) -> bytes:
 
 def _npz(scores: Scores) -> bytes:
     out = io.BytesIO()
-    texts = {name: np.array(value) for name, value in _about(scores).items()}
-    np.savez_compressed(out, matrix=scores.matrix, **texts)
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in _about(scores).items()}
+    np.savez_compressed(out, matrix=scores.matrix, **arrays)
     return out.getvalue()
 
 
