@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
     from pairmi.fitting.run import fit
     from pairmi.loading import load
+    from pairmi.mapping import map
     from pairmi.model import Model
     from pairmi.tuning import calibrate, price, tune
     from pairmi.types import PairmiError
@@ -19,11 +20,12 @@ _HOMES = {
     "decode": "pairmi.api",
     "fit": "pairmi.fitting.run",
     "load": "pairmi.loading",
+    "map": "pairmi.mapping",
     "mutual_information": "pairmi.api",
     "price": "pairmi.tuning",
     "tune": "pairmi.tuning",
 }
-__all__ = ["Model", "PairmiError", "calibrate", "decode", "fit", "load", "mutual_information", "price", "tune"]
+__all__ = ["Model", "PairmiError", "calibrate", "decode", "fit", "load", "map", "mutual_information", "price", "tune"]
 
 
 def __getattr__(name: str) -> Any:

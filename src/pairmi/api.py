@@ -1,10 +1,10 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pairmi import decoding
@@ -17,7 +17,9 @@ from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.sampled import SampledProbe
-from pairmi.model import Model, device_of
+from pairmi.model import Model, device_of, position_names
+from pairmi.pairs.result import Pairs
+from pairmi.pairs.scores import Scores
 from pairmi.spec import probing
 from pairmi.spec import rule as parse_rule
 from pairmi.types import Backbone, PairmiError, Prediction, Result, Selector, Tokens
@@ -26,7 +28,7 @@ PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 
 @dataclass(frozen=True)
-class MI:
+class MI(Pairs):
     """Pairwise mutual information of one canvas, in nats: probed, drawn, or estimated by a head."""
 
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
@@ -36,22 +38,22 @@ class MI:
     asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
     inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
+    unknown: Bool[Tensor, " L"]
     error: Float[Tensor, "L L"] | None = None  # entrywise standard error of what was drawn; None = nothing was
     note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
+    names: tuple[str, ...] = ()  # what people call the positions; empty = they count from 1
 
     def __repr__(self) -> str:
-        unknown, top = int((self.entropies > 0).sum()), self.strongest(1)
+        uncertain, top = int((self.entropies > 0).sum()), self.strongest(1)
         said = f"strongest {top[0][0]}-{top[0][1]} with {top[0][2]:.3g} nats" if top else "nothing depends on anything"
-        return f"MI({len(self.matrix)} positions, {unknown} uncertain; {said}; {self.rows} rows)"
+        return f"MI({len(self.matrix)} positions, {uncertain} uncertain; {said}; {self.rows} rows)"
 
-    def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
-        """The pairs that depend on each other most: (i, j, nats), i < j, positions from 0."""
-        if count < 0:
-            raise PairmiError(f"strongest: count must be >= 0, got {count}")
-        upper = torch.triu(self.matrix, 1).flatten()
-        top = upper.topk(min(count, int((upper > 0).sum())))
-        length = len(self.matrix)
-        return [(place // length, place % length, value) for place, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+    @property
+    def scores(self) -> Scores:
+        """The numbers with their labels; only unknown positions are shown."""
+        shown = tuple(torch.nonzero(self.unknown)[:, 0].tolist())
+        names = self.names or tuple(str(n + 1) for n in range(len(self.matrix)))
+        return Scores(self.matrix.double().numpy(), ("",) * len(names), names, shown, "mutual information", "nats")
 
 
 @runtime_checkable
@@ -142,19 +144,21 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
     meter.complain()
     none, head = torch.full_like(matrices, torch.inf), model.head
     notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
-    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, note=notes[n]) for n in range(len(tokens))]
+    unknown, names = prediction.masked.cpu(), position_names(model, tokens.shape[1])
+    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, unknown[n], None, notes[n], names) for n in range(len(tokens))]
 
 
 def _drawn(model: Backbone, tokens: Tokens, probe: SampledProbe, rng: Streams) -> list[MI]:
     """The same from draws."""
-    meter = Counting(model, probe.batch_rows)
-    found = probe.measure(meter(tokens), meter, rng)
+    meter, names = Counting(model, probe.batch_rows), position_names(model, tokens.shape[1])
+    prediction = meter(tokens)
+    found = probe.measure(prediction, meter, rng)
     meter.complain()
     none = torch.full_like(found.matrix[0], torch.inf).cpu()
-    parts = (part.cpu() for part in (found.matrix, found.entropies, found.error))
+    parts = (part.cpu() for part in (found.matrix, found.entropies, found.error, prediction.masked))
     return [
-        MI(matrix, none, entropies, None, None, None, rows, error)
-        for matrix, entropies, error, rows in zip(*parts, (found.rows + 1).tolist(), strict=True)
+        MI(matrix, none, entropies, None, None, None, rows, unknown, error, names=names)
+        for matrix, entropies, error, unknown, rows in zip(*parts, (found.rows + 1).tolist(), strict=True)
     ]
 
 
@@ -169,8 +173,9 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
     inconsistency = probed.inconsistency.sum((1, 2)) / pairs
     parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
-    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist())
-    return [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
+    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist(), prediction.masked.cpu())
+    names = position_names(model, tokens.shape[1])
+    return [replace(MI(*row), names=names) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
 
 
 @overload

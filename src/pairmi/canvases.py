@@ -12,8 +12,8 @@ from pairmi.model import Model, innermost
 from pairmi.types import Backbone, PairmiError
 
 
-def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
-    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill, no contradiction."""
+def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:
+    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill (or nothing), no contradiction."""
     size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
     tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
     if not len(tokens):
@@ -24,7 +24,10 @@ def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, 
         raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {longest}; cut the sequence")
     if int(tokens.min()) < 0 or int(tokens.max()) > size:
         raise PairmiError(f"{name}: token ids must be 0..{size} ({size} = unknown), got {int(tokens.min())}..{int(tokens.max())}")
-    if not bool((tokens == size).any()):
+    unknown = torch.nonzero(tokens == size)[:, 0].tolist()
+    if complete and unknown:
+        raise PairmiError(f"{name}: position {unknown[0] + 1} is unknown; a map is of a complete sequence: fill it first (pairmi.decode)")
+    if not complete and not unknown:
         raise PairmiError(f"{name}: every position is given, nothing is unknown; {_remedy(model, tokens)}")
     complaint = model.task.conflict(tokens) if isinstance(model, Model) else None
     if complaint is not None:
@@ -67,7 +70,7 @@ def checked_model(model: Any) -> Backbone:
     return model
 
 
-def many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
+def many(model: Backbone, canvas: Any, complete: bool = False) -> tuple[list[Int[Tensor, " L"]], bool]:
     """A list of checked canvases, and whether it was just one."""
     flat = isinstance(canvas, Tensor | np.ndarray) and canvas.ndim == 1
     ids = isinstance(canvas, list | tuple) and len(canvas) > 0 and all(isinstance(x, int) for x in canvas)
@@ -77,5 +80,6 @@ def many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
     canvases = [canvas] if single or (isinstance(canvas, Tensor | np.ndarray) and not canvas.ndim) else list(canvas)
     if not canvases:
         raise PairmiError("canvases: expected at least one, got none")
-    names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
-    return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
+    what = "sequence" if complete else "canvas"
+    names = [what] if single else [f"{what} {n}" for n in range(len(canvases))]
+    return [tokenise(model, one, name, complete) for one, name in zip(canvases, names, strict=True)], single

@@ -148,6 +148,7 @@ def build_parser() -> Parser:
     from pairmi.commands.bench_arguments import add_bench
     from pairmi.commands.fit_arguments import add_fit
     from pairmi.commands.labels_arguments import add_labels, add_plan
+    from pairmi.commands.map_arguments import add_map
     from pairmi.commands.price_arguments import add_price, add_tune
     from pairmi.commands.train_arguments import add_train
 
@@ -155,7 +156,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, add_price, add_tune, add_fit, _rules, _data, add_labels, add_plan):
+    for add in (_mi, add_map, _decode, _design, add_price, add_tune, add_fit, _rules, _data, add_labels, add_plan):
         add(command)
     add_train(command("train", "train a model; the same command goes on where a killed run stopped").commands("what"))
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
+from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn, rxnmapper
 from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
@@ -39,6 +39,10 @@ HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weig
 
 
 HEAD = "head.safetensors"  # in a folder that `pairmi fit` wrote
+PACKAGED = {  # whose weights are in packages of their authors
+    "antiberty": (antiberty.folder, antiberty.load),
+    "rxnmapper": (rxnmapper.folder, rxnmapper.load),
+}
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -62,8 +66,8 @@ def load(
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
-    The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
-    whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
+    The latter is "antiberty", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer`
+    is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
     the name of the model that a head in the package is for, a file, or a folder that `pairmi fit` wrote; an embedded model brings its
     own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by. "proteinmpnn" needs the
@@ -80,9 +84,9 @@ def load(
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols).to(chosen_device(device or "cpu"))
         model = Model(table, name, InWorld(world, TASKS.get(name, TASKS["sequences"])))
-    elif name not in EMBEDDED and (name == "antiberty" or readable(name)):
+    elif name not in EMBEDDED and (name in PACKAGED or readable(name)):
         pretrained = _masked_lm(name, settings)
-        task = TASKS["protein" if speaks_protein(pretrained.vocab) else "sequences"]
+        task = TASKS["reaction" if name == "rxnmapper" else "protein" if speaks_protein(pretrained.vocab) else "sequences"]
         model = Model(pretrained, name, task, longest=pretrained.longest)
     else:
         model = _own(name, settings)
@@ -103,8 +107,9 @@ def _designer(structure: str | Path | None, chain: str | None, settings: Setting
 
 def _masked_lm(name: str, settings: Settings) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
-    if name == "antiberty":
-        return antiberty.load(antiberty.folder(), settings)
+    if name in PACKAGED:
+        folder, read = PACKAGED[name]
+        return read(folder(), settings)
     return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
 
 
@@ -112,7 +117,7 @@ def _own(name: str, settings: Settings) -> Model:
     """Embedded weights, or a file that pairmi wrote; its description names the task."""
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
-        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, 'antiberty', 'proteinmpnn'))}")
+        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, *PACKAGED, 'proteinmpnn'))}")
     tensors, about = load_tensors(file)
     about = about.get("job", about)  # a training checkpoint describes the job inside
     shape = about.get("shape")

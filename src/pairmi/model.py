@@ -132,3 +132,9 @@ def device_of(backbone: Backbone) -> torch.device:
         return device_of(backbone.backbone)
     first = next(chain(backbone.parameters(), backbone.buffers()), None) if isinstance(backbone, nn.Module) else None
     return torch.device("cpu") if first is None else first.device
+
+
+def position_names(model: Backbone, length: int) -> tuple[str, ...]:
+    """What people call the positions of a sequence: as its task says, or counted from 1."""
+    task = model.task if isinstance(model, Model) else Sequences()
+    return tuple(task.position(index) for index in range(length))

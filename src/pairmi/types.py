@@ -28,12 +28,26 @@ class PairmiError(ValueError):
     """The one exception of pairmi for bad input: it says who, what was expected, what came, and what to do."""
 
 
+@runtime_checkable
+class Tokenizer(Protocol):
+    """How text is cut where symbols have several letters."""
+
+    def encode(self, text: str) -> list[str]:
+        """The symbols of a text, all of it; a blank for an unknown position, and what is no symbol as it stands."""
+        ...
+
+    def decode(self, symbols: list[str]) -> str:
+        """The text of symbols and blanks."""
+        ...
+
+
 @dataclass(frozen=True)
 class Vocab:
     """The alphabet of a backbone; in text, each of `blanks` stands for an unknown position."""
 
     symbols: tuple[str, ...]
     blanks: str = "._"
+    tokenizer: Tokenizer | None = None
 
     def __post_init__(self) -> None:
         if not self.symbols or len(set(self.symbols)) != len(self.symbols):
@@ -62,22 +76,28 @@ class Vocab:
 
     def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
         """The token ids of one canvas; `name` is what a message calls it."""
-        if self._wide is not None:
+        if self._wide is not None and self.tokenizer is None:
             raise PairmiError(
                 f"{name}: text is ambiguous over symbols of several letters such as {self._wide!r}; give token ids ({self.size} = unknown)"
             )
-        for position, letter in enumerate(text, 1):
+        letters = list(text) if self.tokenizer is None else self.tokenizer.encode(text)
+        for position, letter in enumerate(letters, 1):
             if letter not in self._ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
                     f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
                 )
-        return torch.tensor([self._ids[letter] for letter in text], dtype=torch.long)
+        return torch.tensor([self._ids[letter] for letter in letters], dtype=torch.long)
 
     def decode(self, tokens: Int[Tensor, " L"]) -> str:
-        """The text of one row of tokens; symbols of several letters are set apart by spaces."""
-        letters = (*self.symbols, self.blanks[0])
-        return ("" if self._wide is None else " ").join(letters[token] for token in tokens.tolist())
+        """The text of one row of tokens; without a tokenizer, symbols of several letters are set apart by spaces."""
+        letters = self.letters(tokens)
+        return ("" if self._wide is None else " ").join(letters) if self.tokenizer is None else self.tokenizer.decode(letters)
+
+    def letters(self, tokens: Int[Tensor, " L"]) -> list[str]:
+        """The symbol of each token, a blank for the mask."""
+        every = (*self.symbols, self.blanks[0])
+        return [every[token] for token in tokens.tolist()]
 
 
 @dataclass(frozen=True)

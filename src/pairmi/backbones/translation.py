@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.types import LogProbs, PairmiError, Tokens, Vocab
+from pairmi.types import LogProbs, PairmiError, Tokenizer, Tokens, Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
 BLANK = "□"  # stands for an unknown position where "." and "_" are symbols themselves
@@ -24,11 +24,12 @@ class Translation:
     mask: int
     before: tuple[int, ...]  # special tokens in front of every sequence
     after: tuple[int, ...]
+    tokenizer: Tokenizer | None = None  # of text, where symbols have several letters
 
     @property
     def vocab(self) -> Vocab:
         """Our alphabet."""
-        return Vocab(tuple(self.ids), "".join(blank for blank in "._" if blank not in self.ids) or BLANK)
+        return Vocab(tuple(self.ids), "".join(blank for blank in "._" if blank not in self.ids) or BLANK, self.tokenizer)
 
     @property
     def largest(self) -> int:
