@@ -17,7 +17,7 @@ LEVELS = {
     4: {"decoding", "loading", "pricing", "spread", "store"},
     5: {"spec", "canvases", "explain"},
     6: {"api", "bench", "training"},
-    7: {"web", "tuning"},
+    7: {"web", "tuning", "integrations"},
     8: {"commands"},
     9: {"cli"},
 }

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
+    from pairmi.integrations.transformers import generate
     from pairmi.loading import load
     from pairmi.model import Model
     from pairmi.tuning import calibrate, price, tune
@@ -16,12 +17,13 @@ _HOMES = {
     "PairmiError": "pairmi.types",
     "calibrate": "pairmi.tuning",
     "decode": "pairmi.api",
+    "generate": "pairmi.integrations.transformers",
     "load": "pairmi.loading",
     "mutual_information": "pairmi.api",
     "price": "pairmi.tuning",
     "tune": "pairmi.tuning",
 }
-__all__ = ["Model", "PairmiError", "calibrate", "decode", "load", "mutual_information", "price", "tune"]
+__all__ = ["Model", "PairmiError", "calibrate", "decode", "generate", "load", "mutual_information", "price", "tune"]
 
 
 def __getattr__(name: str) -> Any:
