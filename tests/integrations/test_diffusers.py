@@ -131,9 +131,9 @@ def test_a_row_stops_at_the_end_of_text(network: Any) -> None:
 
 
 def test_it_spends_no_pass_on_a_full_block_as_the_pipelines_own_scheduler_does(network: Any) -> None:
-    one = {"gen_length": 16, "threshold": 2.0, "editing_threshold": None, "num_inference_steps": 16}
-    assert run(network, BlockRefinementScheduler(block_length=16), PROMPTS[:, :0], **one)[1] == 17
-    assert run(network, PairScheduler("sequential", seed=0), PROMPTS[:, :0], **one)[1] == 16
+    one = {"gen_length": 16, "threshold": 0.0, "editing_threshold": None}
+    assert run(network, BlockRefinementScheduler(block_length=16), PROMPTS[:, :0], **one)[1] == 2
+    assert run(network, PairScheduler("top-k:k=16", seed=0), PROMPTS[:, :0], **one)[1] == 1
 
 
 def test_it_is_saved_and_loaded_alone_and_in_a_pipeline(network: Any, tmp_path: Path) -> None:
