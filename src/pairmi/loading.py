@@ -15,6 +15,7 @@ from pairmi.backbones.checkpoint import load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
+from pairmi.backbones.repository import file_of
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.heads import build, reporting
@@ -35,6 +36,9 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+
+
+HEAD_FILE = "head.safetensors"  # in a folder, or in a repository on the model hub
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -60,7 +64,8 @@ def load(
     The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
     whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
+    the name of the model that a head in the package is for, a file, a folder or a hub id; an embedded model brings its own, unless a
+    `layer` is asked for.
     "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
     """
     if not isinstance(name, str):
@@ -138,9 +143,14 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
     module.requires_grad_(False).eval()
 
 
+def head_file(name: str) -> Path:
+    """Where a head is: in the package, a file, in a folder, or on the hub (owner/name, owner/name@revision)."""
+    return _weights(f"{name}-head") if name in HEADED else file_of(name, HEAD_FILE, "head")
+
+
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
-    file = _weights(f"{name}-head") if name in HEADED else Path(name)
+    file = head_file(name)
     tensors, about = load_tensors(file)
     head = build(about, tensors, file)
     if about["backbone"] != identify(model):
