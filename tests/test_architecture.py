@@ -18,7 +18,7 @@ LEVELS = {
     5: {"spec", "canvases", "explain", "pairs"},
     6: {"api", "bench", "mapping", "training"},
     7: {"tuning"},
-    8: {"web", "fitting"},
+    8: {"web", "fitting", "integrations"},
     9: {"commands"},
     10: {"cli"},
 }

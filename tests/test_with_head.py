@@ -14,7 +14,7 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.cli import main
 from pairmi.draw import Streams
-from pairmi.loading import EMBEDDED, HEAD, HEADED, equip, load, with_head
+from pairmi.loading import EMBEDDED, HEAD_FILE, HEADED, equip, load, with_head
 from pairmi.mi.heads import UNTRAINED
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
@@ -186,7 +186,7 @@ def test_a_head_can_lose_its_calibration(files: tuple[str, str]) -> None:
 
 def test_a_file_without_tensors_has_a_calibration_and_a_rule_for_probes(tmp_path: Path) -> None:
     about = {"kind": "head", "head": UNTRAINED, "backbone": identify(MODEL), "rule": TUNED, "calibration": STEEP.about()}
-    save_tensors(tmp_path / HEAD, {}, about)
+    save_tensors(tmp_path / HEAD_FILE, {}, about)
     model = with_head(MODEL, str(tmp_path))
     assert model.head is None
     assert isinstance(rule(model.rule, model).mi, Probe)

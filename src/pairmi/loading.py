@@ -15,6 +15,7 @@ from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
+from pairmi.backbones.repository import file_of
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.heads import UNTRAINED, build, related, reporting
@@ -36,13 +37,11 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
-
-
-HEAD = "head.safetensors"  # in a folder that `pairmi fit` wrote
 PACKAGED = {  # whose weights are in packages of their authors
     "antiberty": (antiberty.folder, antiberty.load),
     "rxnmapper": (rxnmapper.folder, rxnmapper.load),
 }
+HEAD_FILE = "head.safetensors"  # in a folder, or in a repository on the model hub
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -69,9 +68,9 @@ def load(
     The latter is "antiberty", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer`
     is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, a file, or a folder that `pairmi fit` wrote; an embedded model brings its
-    own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by. "proteinmpnn" needs the
-    PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    the name of the model that a head in the package is for, a file, a folder (such as `pairmi fit` writes) or a hub id; an embedded model
+    brings its own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by. "proteinmpnn"
+    needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
@@ -150,6 +149,11 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
     module.requires_grad_(False).eval()
 
 
+def head_file(name: str) -> Path:
+    """Where a head is: in the package, a file, in a folder, or on the hub (owner/name, owner/name@revision)."""
+    return _weights(f"{name}-head") if name in HEADED else file_of(name, HEAD_FILE, "head")
+
+
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
     file = head_file(name)
@@ -160,13 +164,6 @@ def with_head(model: Model, name: str) -> Model:
     rule = about.get("rule", {}).get("rule", model.rule)
     backbone = model.backbone if head is None else reporting(model.backbone, about["layers"])
     return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule)
-
-
-def head_file(name: str) -> Path:
-    """The file of a head: that of a model in the package, a file, or the one in a folder."""
-    if name in HEADED:
-        return _weights(f"{name}-head")
-    return Path(name) / HEAD if Path(name).is_dir() else Path(name)
 
 
 def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:

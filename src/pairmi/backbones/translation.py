@@ -65,13 +65,15 @@ class Translation:
     def _tables(self) -> dict[torch.device, Tensor]:
         return {}
 
+    def stripped(self, ids: list[int]) -> list[int]:
+        """The model's ids of a sequence without the special tokens around it, if they are there."""
+        first = len(self.before) if tuple(ids[: len(self.before)]) == self.before else 0
+        last = len(ids) - len(self.after) if tuple(ids[len(ids) - len(self.after) :]) == self.after else len(ids)
+        return ids[first : max(first, last)]
+
     def ours(self, ids: Int[Tensor, " T"]) -> Int[Tensor, " L"]:
         """Our ids of what the model's own tokenizer made of a sequence, with or without the special tokens around it."""
-        listed = ids.tolist()
-        if self.before and tuple(listed[: len(self.before)]) == self.before:
-            listed = listed[len(self.before) :]
-        if self.after and tuple(listed[-len(self.after) :]) == self.after:
-            listed = listed[: -len(self.after)]
+        listed = self.stripped(ids.tolist())
         known = {theirs: our for our, theirs in enumerate(self.ids.values())} | {self.mask: len(self.ids)}
         strange = [i for i in listed if i not in known]
         if strange:
