@@ -34,6 +34,7 @@ class Sampling:
     greedy: bool = False
     verify: bool = False
     accept: float = 0.999  # greedy verification: how sure the conditional must be of a draft
+    stop: int | None = None  # the symbol that ends a sequence: a row is finished when all left of it is known
 
     def __post_init__(self) -> None:
         if not 0 <= self.accept <= 1:
@@ -42,6 +43,11 @@ class Sampling:
             raise PairmiError(f"temperature={self.temperature}: must be a number above 0; for the likeliest symbol use greedy")
         if not 0 <= self.seed < 2**63:
             raise PairmiError(f"seed={self.seed}: must be a whole number from 0 to 2^63 - 1")
+
+    def ended(self, tokens: Tokens, given: Positions, mask: int) -> Positions:
+        """Where a sequence ends: a symbol `stop` that was not given, behind nothing unknown."""
+        known = (tokens == mask).cumsum(1) == 0
+        return known & ~given & (tokens == self.stop) if self.stop is not None else torch.zeros_like(given)
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
     if owners:
         upcoming = _room(prediction)
         filled = _prefixed(draft, owner, prefix)
-        for where, ahead in meter.pieces(filled, least=len(sizes)):
+        for where, ahead in meter.pieces(filled, len(sizes), owner):
             some, upto = owner[where], prefix[where]
             tests = [n for n, (row, count) in enumerate(zip(owners[where], prefixes[where], strict=True)) if count < draft.sizes[row]]
             if tests:
@@ -145,7 +151,7 @@ def _room(prediction: Prediction) -> Prediction:
     """Room for a prediction of the same canvases, without their entropies."""
     attention = None if prediction.attention is None else torch.empty_like(prediction.attention)
     tokens, log_probs, hidden = (torch.empty_like(x) for x in (prediction.tokens, prediction.log_probs, prediction.hidden))
-    return Prediction(tokens, log_probs, hidden, attention)
+    return Prediction(tokens, log_probs, hidden, attention, places=prediction.places)
 
 
 def _keep(upcoming: Prediction, ahead: Prediction, owner: Int[Tensor, " N"], right: Bool[Tensor, " N"], rows: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.selectors.in_blocks import InBlocks
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.types import Charge, PairmiError, PairwiseMI, Selector
 
@@ -61,9 +62,10 @@ def rule(text: str, model: Model) -> Selector:
     """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
 
     Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe. Every rule
-    takes `commit`: all that it chose, or one position a pass, in its order.
+    takes `commit`: all that it chose, or one position a pass, in its order; and `block`: it then sees so many unknown positions at a time.
     """
     name, options = parse(text)
+    block = _value(text, "block", options.pop("block", "0"), int)
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {closest(name, CATALOGUE)}")
     kinds, commit = parameters(name), options.pop("commit", COMMITS[0])
@@ -77,10 +79,11 @@ def rule(text: str, model: Model) -> Selector:
         values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit'))}")
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'block'))}")
         values[key] = _value(text, key, value, type(kinds[key]))
     made = cast(Selector, CATALOGUE[name](**values))
-    return OneAtATime(made) if commit == "one" else made
+    made = OneAtATime(made) if commit == "one" else made
+    return InBlocks(made, block) if "block=" in text else made
 
 
 def _charge(text: str, value: str, model: Model) -> Charge | None:
