@@ -46,7 +46,7 @@ def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction
     return Prediction(tokens.gather(1, places), whole.log_probs[rows, places], whole.hidden[rows, places], attention)
 
 
-def checked_block(block: int, canvases: Sequence[Int[Tensor, " L"]] | Tokens) -> int:
+def checked_block(block: int, canvases: Sequence[Tensor] | Tokens) -> int:
     """A block that at least one canvas can have."""
     longest = max(len(canvas) for canvas in canvases)
     if not 1 <= block <= longest:

@@ -23,7 +23,7 @@ def load(
     Of a protein model the alphabet is the 20 standard residues in alphabetical order; of any other its ordinary tokens in the order of
     their ids, as they are: pieces of words, too. Text over them is read and written by its tokenizer.
     """
-    words = read_tokenizer(source, family.tokenizer if tokenizer is None else tokenizer, allow_code, revision)
+    words = read_tokenizer(source, tokenizer, allow_code, revision, family.tokenizer)
     network = read_network(source, settings.attention, family.loader, allow_code, revision)
     return MaskedLM(network, translate(words, source, family, network.config), settings, family)
 
@@ -46,7 +46,7 @@ def translate(tokenizer: Any, source: str, family: Family = MASKED_LM, config: A
 
 def _generated(tokenizer: Any, source: str, family: Family, config: Any) -> Translation:
     """That of a diffusion model: every token is a symbol but the mask, whose id the configuration or the family knows."""
-    mask = config.to_dict().get("mask_token_id", family.mask)
+    mask = config.to_dict().get("mask_token_id") or family.mask
     if tokenizer.mask_token_id != mask:
         named = tokenizer.convert_ids_to_tokens(mask) if mask < len(tokenizer) else None
         tokenizer.add_special_tokens({"mask_token": named or "[MASK]"})

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pairmi.backbones.pretrained import reading, told
+from pairmi.backbones.pretrained import READING, reading, told
 from pairmi.types import PairmiError
 
 MASKS = ("[MASK]", "<mask>", "<|mask|>", "<|mdm_mask|>", "<MASK>")  # as tokenizers write it: one's own is a mask, any other a mistake
@@ -64,37 +64,42 @@ class Text:
         return str(self.tokenizer.decode(self.tokenizer("中文", add_special_tokens=False)["input_ids"])) == "中 文"
 
 
-def read_tokenizer(source: str, given: Any = None, allow_code: bool = False, revision: str | None = None) -> Any:
-    """The tokenizer of a model: an object as it is, the one in a folder or of a class by its name, or what the model's own files say."""
+def read_tokenizer(
+    source: str, given: Any = None, allow_code: bool = False, revision: str | None = None, otherwise: str | None = None
+) -> Any:
+    """The tokenizer of a model: an object as it is, that of a folder, or of a class by its name; else what the model's own files say.
+
+    Where these hold a vocab.txt alone it is WordPiece; where they hold nothing, it is that of another model, `otherwise`.
+    """
     if given is not None and not isinstance(given, str | Path):
         if not callable(given) or not callable(getattr(given, "get_vocab", None)):
-            raise PairmiError(
-                f"load: tokenizer= takes an object of transformers, a folder or the name of a class, got {type(given).__name__}"
-            )
+            raise PairmiError(f"load: tokenizer= takes an object, a folder or the name of a class, got {type(given).__name__}")
         return given
     tried: list[str] = []
     with reading(source) as transformers:
-        kinds = {"AutoTokenizer": transformers.AutoTokenizer}
+        kind, places = "AutoTokenizer", [source if given is None else str(given)]
         if given is not None and re.fullmatch(r"\w+Tokenizer(Fast)?", str(given)):
-            kinds = {str(given): getattr(transformers, str(given), None)}
-        if None in kinds.values():
-            raise PairmiError(f"load: transformers has no tokenizer class {given!r}; such as BertTokenizer, or a folder")
-        place = source if given is None or str(given) in kinds else str(given)
-        for name, kind in kinds.items():
+            kind, places = str(given), [source]
+            if kind not in dir(transformers):
+                raise PairmiError(f"load: transformers has no tokenizer class {kind!r}; give another, an object or a folder")
+        for place in [*places, *([otherwise] if otherwise and given is None else [])]:
             try:
-                found = kind.from_pretrained(place, trust_remote_code=allow_code, revision=revision)
-            except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError) as error:
-                tried.append(f"{name} ({told(error)})")
+                found = getattr(transformers, kind).from_pretrained(
+                    place, trust_remote_code=allow_code, revision=revision if place == source else None
+                )
+            except READING as error:
+                tried.append(f"{kind} of {place} ({told(error)})")
             else:
                 if set(found.get_vocab()) - set(found.all_special_tokens):
                     return found
-                tried.append(f"{name} (knows no symbols)")
-        words = Path(place) / "vocab.txt"
-        if str(given) not in kinds and words.is_file():
-            return transformers.BertTokenizer(vocab=str(words), do_lower_case=not any(x.isupper() for x in _plain(words)))
-    if given is None or str(given) not in kinds:
-        tried.append("WordPiece (no vocab.txt)")
-    raise PairmiError(f"load: no tokenizer for {source}; tried {', '.join(tried)}; give tokenizer=OBJECT, a folder or the name of a class")
+                tried.append(f"{kind} of {place} (knows no symbols)")
+            words = Path(place) / "vocab.txt"
+            if kind == "AutoTokenizer" and words.is_file():
+                return transformers.BertTokenizer(vocab=str(words), do_lower_case=not any(x.isupper() for x in _plain(words)))
+    raise PairmiError(
+        f"load: no tokenizer for {source}; tried {', '.join(tried)}, and WordPiece by a vocab.txt; "
+        "give tokenizer=OBJECT, a folder, or the name of a class"
+    )
 
 
 def _plain(words: Path) -> list[str]:
