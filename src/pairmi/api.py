@@ -200,7 +200,8 @@ def decode(
     `greedy` takes the likeliest symbols. `temperature` is for the draws alone: a rule judges by the model's own probabilities. Each canvas
     draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
     canvases, nor on `batch_size`. `steps` explains every pass: what was filled, and why the others waited.
-    In place of canvases, `prompt` is a text, or a list of them, to be continued by `new_tokens`; with `chat`, by the model's chat template. A sequence ends at the symbol `stop`, once all left of it is known: what is behind is dropped.
+    In place of canvases, `prompt` is a text, or a list of them, to be continued by `new_tokens`;
+    with `chat`, by the model's chat template. A sequence ends at the symbol `stop`, once all left of it is known: what is behind is dropped.
     """
     model = checked_model(model)
     if (canvas is None) == (prompt is None):

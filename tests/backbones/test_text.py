@@ -147,9 +147,7 @@ def test_a_model_with_code_of_its_own_needs_consent(tmp_path: Path) -> None:
 def test_code_from_the_hub_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"model_type": "Dream", "auto_map": {"AutoModel": "modeling_dream.DreamModel"}}
     monkeypatch.setattr(transformers.PretrainedConfig, "get_config_dict", lambda source, revision=None: (config, {}))
-    with pytest.raises(
-        PairmiError, match=r"code of a/b runs only as it was read: give revision=COMMIT \(40 hexadecimal digits\), or a folder"
-    ):
+    with pytest.raises(PairmiError, match=r"code of a/b runs only as it was read: give revision=COMMIT \(40 hexadecimal digits\)"):
         read_kind("a/b", allow_code=True, revision="main")
     assert read_kind("a/b", allow_code=True, revision="0" * 40) == "Dream"
 
@@ -194,9 +192,7 @@ def test_a_mask_that_the_tokenizer_has_elsewhere_is_refused(tmp_path: Path) -> N
     folder = Path(own_code("mdlm", tmp_path / "own"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"mask_token_id": config["mask_token_id"] + 1}))
-    with pytest.raises(
-        PairmiError, match=r"the mask of .* is 304, that of its tokenizer 303; they do not belong|is 304, its tokenizer says 303"
-    ):
+    with pytest.raises(PairmiError, match=r"the mask of .* is 304, .* tokenizer .*303; they do not belong together"):
         pairmi.load(str(folder), allow_code=True)
 
 
@@ -224,9 +220,7 @@ def test_a_tokenizer_is_an_object_a_folder_or_a_class(tmp_path: Path) -> None:
     elsewhere.mkdir()
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.move(folder / file, elsewhere / file)
-    with pytest.raises(
-        PairmiError, match=r"load: no tokenizer for .*bert; tried AutoTokenizer of .*bert \(.*\), and WordPiece by a vocab\.txt"
-    ):
+    with pytest.raises(PairmiError, match=r"no tokenizer for .*bert; tried AutoTokenizer of .*bert \(.*\), and WordPiece by a vocab\.txt"):
         pairmi.load(str(folder))
     words = BertTokenizer(vocab={token: i for i, token in enumerate(ODD)}, do_lower_case=False)
     for given in (words, str(elsewhere), elsewhere):
@@ -283,5 +277,5 @@ def test_prompts_that_cannot_be_are_refused(zh: Model) -> None:
     with pytest.raises(PairmiError, match="prompt: expected a string, got int"):
         pairmi.decode(zh, prompt=3)
     for both in ({"prompt": "中", "canvas": "[MASK]"}, {}):
-        with pytest.raises(PairmiError, match="decode: expected a canvas or a prompt, got (both|neither)"):
+        with pytest.raises(PairmiError, match=r"decode: expected a canvas or a prompt, got (both|neither)"):
             pairmi.decode(zh, **both)
