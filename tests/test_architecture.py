@@ -17,9 +17,10 @@ LEVELS = {
     4: {"decoding", "loading", "pricing", "spread", "store"},
     5: {"spec", "canvases", "explain"},
     6: {"api", "bench", "training"},
-    7: {"web", "tuning"},
-    8: {"commands"},
-    9: {"cli"},
+    7: {"tuning"},
+    8: {"web"},
+    9: {"commands"},
+    10: {"cli"},
 }
 LEVEL = {package: level for level, packages in LEVELS.items() for package in packages}
 CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 9) <= 5]

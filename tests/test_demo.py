@@ -13,7 +13,7 @@ def test_the_small_world_is_shown(capsys: pytest.CaptureFixture) -> None:
 
 
 def test_puzzles_are_solved_by_every_rule_and_its_dependences_shown(capsys: pytest.CaptureFixture) -> None:
-    demo.sudoku(1, "sudoku-small")
+    demo.sudoku(1)
     out = capsys.readouterr().out
     board = out.split("\nsolved\n")[0]
     assert re.search(r"\d", board)

@@ -171,15 +171,15 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe, window: Window | None
 
 
 @overload
-def decode(model: Backbone, canvas: str, rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Result: ...
+def decode(model: Backbone, canvas: str, rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Result: ...
 @overload
-def decode(model: Backbone, canvas: list[Any], rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
+def decode(model: Backbone, canvas: list[Any], rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
 @overload
-def decode(model: Backbone, canvas: Any = ..., rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Any: ...
+def decode(model: Backbone, canvas: Any = ..., rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Any: ...
 def decode(
     model: Any,
     canvas: Any = None,
-    rule: Any = "mi-guided",
+    rule: Any = None,
     *,
     verify: bool = False,
     seed: int = 0,
@@ -196,12 +196,14 @@ def decode(
 ) -> Any:
     """Fill the unknown positions of one canvas (gives a `Result`), or of a list of any lengths (a list), by a rule.
 
+    Without one: by the rule that the model was tuned to (`model.rule`), else by `mi-guided`.
+
     `verify` takes the rule's choice as a draft and commits what follows the distribution of sequential decoding in the rule's order.
     `greedy` takes the likeliest symbols. `temperature` is for the draws alone: a rule judges by the model's own probabilities. Each canvas
     draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
     canvases, nor on `batch_size`. `steps` explains every pass: what was filled, and why the others waited.
-    In place of canvases, `prompt` is a text, or a list of them, to be continued by `new_tokens`;
-    with `chat`, by the model's chat template. A sequence ends at the symbol `stop`, once all left of it is known: what is behind is dropped.
+    In place of canvases, `prompt` is a text, or a list of them, to be continued by `new_tokens`; with `chat`, by the model's chat template.
+    A sequence ends at the symbol `stop`, once all left of it is known: what is behind is dropped.
     """
     model = checked_model(model)
     if (canvas is None) == (prompt is None):
@@ -215,8 +217,15 @@ def decode(
         raise PairmiError(f"decode: index must number every canvas, got {len(index)} numbers for {len(canvases)}")
     sampling = Sampling(seed, temperature, greedy, verify, accept, None if stop is None else symbol_id(model.vocab, stop, "stop"))
     explain = (lambda step, place: in_words(model, step, place)) if steps else None
-    results = decoding.decode(model, canvases, resolve(rule, model), sampling, index, batch_size, explain)
+    results = decoding.decode(
+        model, canvases, resolve(default_rule(model) if rule is None else rule, model), sampling, index, batch_size, explain
+    )
     return results[0] if single else results
+
+
+def default_rule(model: Backbone) -> str:
+    """The rule that decodes where none is named: what the model was tuned to, else the paper's."""
+    return (isinstance(model, Model) and model.rule) or "mi-guided"
 
 
 def resolve(spec: Any, model: Backbone) -> Selector:

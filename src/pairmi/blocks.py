@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.model import Model, device_of
+from pairmi.results import Step
 from pairmi.types import (
     Backbone,
     PairmiError,
@@ -18,7 +19,6 @@ from pairmi.types import (
     Prediction,
     Reason,
     Rows,
-    Step,
     Tokens,
     Vocab,
     Waiting,

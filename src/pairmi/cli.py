@@ -65,7 +65,9 @@ def _decode(command: Adding) -> None:
     add_backbone(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    parser.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    parser.add_argument(
+        "--rule", help="such as mi-bound:budget=0.3, see 'pairmi rules'; default: the one that the model was tuned to, else mi-guided"
+    )
     parser.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; draw from the distribution of one-by-one decoding"
     )

@@ -61,14 +61,20 @@ class Counting:
         parts = [slice(start, start + self.piece) for start in range(0, max(1, len(tokens)), self.piece)]
         return joined([self.checked(self._passed(tokens, whose, part)) for part in parts])
 
-    def pieces(self, tokens: Tokens, least: int, owner: PerRow | None = None) -> Iterator[tuple[slice, Prediction]]:
-        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet."""
+    def pieces(self, tokens: Tokens, least: int, owner: PerRow | None = None, last: int = 0) -> Iterator[tuple[slice, Prediction]]:
+        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet.
+
+        The `last` rows come together, as a prediction of their own.
+        """
         self._count(len(tokens))
         whose = self._whose(tokens, owner)
-        rows = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size)))
-        for start in range(0, len(tokens), rows):
-            where = slice(start, start + rows)
+        rows, end = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size))), len(tokens) - last
+        for start in range(0, end, rows):
+            where = slice(start, min(start + rows, end))
             yield where, self._passed(tokens, whose, where)
+        if last:
+            starts = range(end, len(tokens), self.piece)
+            yield slice(end, len(tokens)), joined([self._passed(tokens, whose, slice(start, start + self.piece)) for start in starts])
 
     def keep(self, rows: Rows) -> None:
         """Some rows of the batch leave it."""

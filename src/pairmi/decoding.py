@@ -9,12 +9,13 @@ from torch import Tensor
 from pairmi.blocks import Window, by_blocks, checked_block
 from pairmi.commit import Draft, Sampling, verified
 from pairmi.counting import Counting
-from pairmi.draw import Streams, draw_at
+from pairmi.draw import Streams, draw, draw_at, tempered
 from pairmi.model import device_of
-from pairmi.results import Pass, Result
+from pairmi.results import Pass, Result, Step
 from pairmi.selectors.in_blocks import InBlocks
 from pairmi.types import (
     Backbone,
+    Coupling,
     PairmiError,
     PerRow,
     Positions,
@@ -22,7 +23,6 @@ from pairmi.types import (
     Selection,
     Selector,
     State,
-    Step,
     Tokens,
     Turn,
 )
@@ -51,6 +51,7 @@ class _Batch:
         if known is None:
             return self.meter(self.tokens)
         if stale:
+            known = known.owned()
             where = torch.tensor(self.stale, device=self.tokens.device)
             for some, prediction in self.meter.pieces(self.tokens[where], len(self.tokens), where):
                 for into, of in zip(known.tensors(), prediction.tensors(), strict=True):
@@ -140,7 +141,10 @@ def _passes(
     while batch.rows:
         prediction, rng = batch.predict(), batch.streams.at(turn)
         selection, draft = _drafted(selector, prediction, batch, rng)
-        draft = _with_symbols(draft, prediction, rng, sampling)
+        if selection.coupling is None:
+            draft = _with_symbols(draft, prediction, rng, sampling)
+        else:
+            draft = _together(selection.coupling, draft, prediction, batch, rng, sampling)
         committed, after, filled = selection.chosen, draft.symbols, list(draft.sizes)
         if sampling.verify:
             committed, after, filled = batch.check(prediction, draft, rng, sampling)
@@ -247,3 +251,27 @@ def _with_symbols(draft: Draft, prediction: Prediction, rng: Streams, sampling: 
     places = draft.members[rows, ranks]
     symbols = draw_at(prediction.log_probs, (rows, places), rng, sampling.temperature, sampling.greedy)
     return replace(draft, symbols=draft.tokens.index_put((rows, places), symbols))
+
+
+def _together(coupling: Coupling, draft: Draft, prediction: Prediction, batch: _Batch, rng: Streams, sampling: Sampling) -> Draft:
+    """A symbol for every chosen position, rank by rank, each from its marginal shifted by the symbols before it in the same pass."""
+    device, size, most, meter = draft.tokens.device, prediction.log_probs.shape[2], max(draft.sizes), batch.meter
+    meter.spent, symbols = torch.zeros_like(draft.tokens[:, 0]), draft.tokens.clone()
+    state = coupling.begin(prediction, draft.members[:, :most], meter)
+    rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[Tensor]()
+    for rank in range(most):
+        place, ranks = draft.members[going, rank], torch.full_like(going, rank)
+        own = coupling.shifted(state, ranks) if rank else prediction.log_probs[going, place]
+        symbol = own.argmax(-1) if sampling.greedy else draw(tempered(own, sampling.temperature), rng, going, place * size, "draw")
+        symbols[going, place] = symbol
+        if sampling.verify:
+            beliefs.append(own.new_zeros(len(symbols), size).index_copy(0, going, own))
+        more = [n for n, row in enumerate(rows) if draft.sizes[row] > rank + 1]
+        if more:
+            rows, index = [rows[n] for n in more], torch.tensor(more, device=device)
+            going, state = going[index], {name: value[index] for name, value in state.items()}
+            state = coupling.after(state, ranks[index], symbol[index], meter)
+    batch.spend(batch.probes, dict(enumerate(meter.spent.tolist())))
+    meter.spent = None
+    own_type = beliefs[-1].dtype if beliefs else None
+    return replace(draft, symbols=symbols, beliefs=torch.stack([x.to(own_type) for x in beliefs], dim=1) if beliefs else None)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from pairmi.model import Model
-from pairmi.results import Pass
-from pairmi.types import Backbone, Reason, Step
+from pairmi.results import Pass, Step
+from pairmi.types import Backbone, Reason
 
 
 def in_words(model: Backbone, step: Step, place: int) -> Pass:

@@ -1,7 +1,7 @@
 """Models by their names: embedded weights, exact worlds, files, pretrained masked language models; and heads for them."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 from pairmi.backbones import albert_zh, antiberty, esmc, huggingface, proteinmpnn
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
 from pairmi.backbones.families import family_of
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import build, reporting
+from pairmi.mi.heads import UNTRAINED, build, reporting
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
 from pairmi.tasks.catalogue import TASKS
@@ -26,7 +26,7 @@ from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.protein.scaffold import read_scaffold
 from pairmi.tasks.protein.task import Design
 from pairmi.tasks.tables import WORLDS, InWorld
-from pairmi.types import PairmiError
+from pairmi.types import Charge, PairmiError
 
 
 def _weights(name: str) -> Path:
@@ -34,10 +34,13 @@ def _weights(name: str) -> Path:
     return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
-EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
+EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
 
 PACKAGED = {"antiberty": antiberty, "albert-zh": albert_zh}  # whose weights are in packages of others
+
+
+HEAD = "head.safetensors"  # in a folder that `pairmi fit` wrote
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -66,8 +69,9 @@ def load(
     The latter is "antiberty", "albert-zh", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU if there is one. `layer`
     is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
     transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
-    "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    the name of the model that a head in the package is for, a file, or a folder that `pairmi fit` wrote; an embedded model brings its
+    own, unless a `layer` is asked for. "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those
+    named in `chain`, such as "A,B".
     `tokenizer` is another than the model's own files say: an object of `transformers`, a folder, or the name of a class. A model that
     brings its own Python code (LLaDA, Dream, MDLM) runs it only with `allow_code`, from a folder or at a `revision` (a commit).
     """
@@ -122,9 +126,8 @@ def _own(name: str, settings: Settings) -> Model:
     shape = about.get("shape")
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
-    learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
     backbone = _network(shape, settings)
-    fill(backbone, {name.removeprefix("model."): tensor for name, tensor in learnt.items()}, f"load: the tensors in {file}")
+    fill(backbone, learnt(tensors), f"load: the tensors in {file}")
     longest = backbone.longest if isinstance(backbone, MaskedLM) else None
     if isinstance(backbone, Transformer):  # a MaskedLM has its layer and its device from the settings
         backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
@@ -152,13 +155,33 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
 
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
-    file = _weights(f"{name}-head") if name in HEADED else Path(name)
+    file = head_file(name)
     tensors, about = load_tensors(file)
-    head = build(about, tensors, file)
+    head = None if about.get("head") == UNTRAINED else build(about, tensors, file).to(device_of(model))
     if about["backbone"] != identify(model):
         raise PairmiError(
             f"head: {file} was made for weights {about['backbone']}, but model {model.name!r} has {identify(model)}; "
             "load the backbone that it was trained on, or train a head for this one"
         )
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
-    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)), calibration=charge)
+    rule, backbone = (
+        about.get("rule", {}).get("rule", model.rule),
+        model.backbone if head is None else reporting(model.backbone, about["layers"]),
+    )
+    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule)
+
+
+def head_file(name: str) -> Path:
+    """The file of a head: that of a model in the package, a file, or the one in a folder."""
+    if name in HEADED:
+        return _weights(f"{name}-head")
+    return Path(name) / HEAD if Path(name).is_dir() else Path(name)
+
+
+def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:
+    """Write a head again with a calibration (None = without) and the rule that it was tuned to: a specification, with its evidence."""
+    tensors, about = load_tensors(file)
+    if about.get("kind") != "head" or not isinstance(rule.get("rule"), str):
+        raise PairmiError(f"head: expected a head and a specification under 'rule', got {file} and {sorted(rule)}")
+    about = {name: value for name, value in about.items() if name != "calibration"} | {"rule": dict(rule)}
+    save_tensors(out, tensors, about if charge is None else about | {"calibration": charge.about()})

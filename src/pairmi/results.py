@@ -1,11 +1,26 @@
-"""What decoding gives back: a filled canvas, and what happened to it."""
+"""What decoding gives: a step of the loop, what happened in it in words, and a filled canvas."""
 
 from dataclasses import dataclass
 
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.types import Vocab
+from pairmi.types import PerRow, Positions, Prediction, Tokens, Vocab, Waiting
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass of the decoding loop over the rows that were still unfinished; counts are on the CPU and of each row so far."""
+
+    rows: PerRow  # which sequences of the batch
+    tokens: Tokens  # afterwards
+    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
+    waiting: Waiting  # why the others were not
+    drafted: PerRow  # positions that the rule chose in this pass
+    passes: PerRow  # the backbone calls that the row took part in: NFE
+    evaluated: PerRow  # the sequences evaluated for it, probes not counted
+    probe_rows: PerRow  # the sequences that the rule's estimate evaluated for it
+    prediction: Prediction | None = None  # what the choice was made from, where it was asked for
 
 
 @dataclass(frozen=True)

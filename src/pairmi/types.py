@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -116,9 +116,8 @@ class Vocab:
     def offsets(self, tokens: Int[Tensor, " L"]) -> list[tuple[int, int]]:
         """Where in the text of one row each token stands, the spaces before it included; what several write together is the last one's."""
         text, ends = self.decode(tokens), [0]
-        for count in range(1, len(tokens)):
-            alike = takewhile(lambda pair: pair[0] == pair[1], zip(self.decode(tokens[:count]), text, strict=False))
-            ends.append(max(ends[-1], sum(1 for _ in alike)))
+        for part in (self.decode(tokens[:count]) for count in range(1, len(tokens))):
+            ends.append(max(ends[-1], next((n for n, letter in enumerate(part) if text[n : n + 1] != letter), len(part))))
         return list(pairwise([*ends, len(text)]))
 
 
@@ -159,6 +158,10 @@ class Prediction:
     def rows(self, index: Rows | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
         return self._each(lambda value: value[index])
+
+    def owned(self) -> "Prediction":
+        """The same in tensors that can be written to: what a backbone expanded, or made in inference mode, is copied."""
+        return self._each(lambda value: value if value.is_contiguous() and not value.is_inference() else value.clone())
 
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
@@ -219,10 +222,12 @@ class Charge(Protocol):
         """All of it, for the file of the head that it belongs to."""
         ...
 
-    def __call__(
-        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
-    ) -> Float[Tensor, " B"]:
-        """Of the sum and the largest of its MI with the members before it, its entropy, and their number."""
+    def allowed(self, budget: float) -> float:
+        """What the charges of a pass may add up to, so that in the mean it loses `budget` nats."""
+        ...
+
+    def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
+        """Of the sum and the largest of its MI with the members before it, its entropy, their number, and how many are unknown."""
         ...
 
 
@@ -236,6 +241,23 @@ class Reason(IntEnum):
     DEPENDENT = 4  # depends on `blocker`, which is filled in the same pass, by `amount` nats
     BUDGET = 5  # its charge, `amount` nats, was over what was left
     LATER = 6  # is in a later block
+
+
+@runtime_checkable
+class Coupling(Protocol):
+    """Knows how a drawn symbol moves the other members of a set. What it remembers of a set has the rows in front, like a rule's state."""
+
+    def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
+        """What is known of the sets before anything is drawn; `members` are their positions by rank."""
+        ...
+
+    def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
+        """The same after the member of this rank took this symbol; who probes the backbone for it pays for it."""
+        ...
+
+    def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
+        """Log-probabilities of the member of this rank, given those that were drawn."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -255,6 +277,7 @@ class Selection:
     order: Ranks
     waiting: Waiting
     state: State = field(default_factory=dict)
+    coupling: Coupling | None = None  # how its members are drawn; None = from their marginals
 
 
 @dataclass(frozen=True)
@@ -275,18 +298,3 @@ class Selector(Protocol):
     def __call__(self, turn: Turn) -> Selection:
         """Choose what to fill in this pass."""
         ...
-
-
-@dataclass(frozen=True)
-class Step:
-    """One pass of the decoding loop over the rows that were still unfinished; counts are on the CPU and of each row so far."""
-
-    rows: PerRow  # which sequences of the batch
-    tokens: Tokens  # afterwards
-    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
-    waiting: Waiting  # why the others were not
-    drafted: PerRow  # positions that the rule chose in this pass
-    passes: PerRow  # the backbone calls that the row took part in: NFE
-    evaluated: PerRow  # the sequences evaluated for it, probes not counted
-    probe_rows: PerRow  # the sequences that the rule's estimate evaluated for it
-    prediction: Prediction | None = None  # what the choice was made from, where it was asked for

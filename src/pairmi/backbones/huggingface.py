@@ -46,7 +46,7 @@ def translate(tokenizer: Any, source: str, family: Family = MASKED_LM, config: A
 
 def _generated(tokenizer: Any, source: str, family: Family, config: Any) -> Translation:
     """That of a diffusion model: every token is a symbol but the mask, whose id the configuration or the family knows."""
-    mask = config.to_dict().get("mask_token_id") or family.mask
+    mask = int(config.to_dict().get("mask_token_id") or family.mask or 0)
     if tokenizer.mask_token_id != mask:
         named = tokenizer.convert_ids_to_tokens(mask) if mask < len(tokenizer) else None
         tokenizer.add_special_tokens({"mask_token": named or "[MASK]"})

@@ -77,7 +77,10 @@ def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
 def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
     engine = chosen_engine(options)
-    model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
+    model = load(options.backbone, attention="mi=attention" in (options.rule or ""), head=options.head, device=loading_device(options))
+    if options.rule is None:
+        options.rule = api.default_rule(model)
+        print(f"pairmi decode: by {options.rule}{', to which the model was tuned' if model.rule else ''}", file=sys.stderr)
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
     job = Filling(model, options.rule, sampling, options.trace, options.batch)

@@ -6,7 +6,7 @@ import torch
 
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
-from pairmi.mi.probe import Probe
+from pairmi.spec import probing
 from pairmi.training.labels import Effort, make_labels
 from pairmi.training.states import states_for
 from pairmi.types import PairmiError
@@ -22,11 +22,11 @@ def run(options: argparse.Namespace) -> None:
     engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
     make_labels(
         model,
-        states_for(model, options.data),
+        states_for(model, options.data, options.each),
         options.out,
         options.states,
         seed=options.seed,
-        probe=Probe(options.form, options.floor, options.batch),
+        probe=probing(options.form, options.floor, options.draws, batch_rows=options.batch),
         effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),

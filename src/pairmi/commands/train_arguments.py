@@ -50,6 +50,9 @@ def _train_denoiser(parser: ArgumentParser) -> None:
     techniques = ("singles", "locked", "subsets", "beyond")
     parser.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
     parser.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
+    parser.add_argument(
+        "--average", type=fraction, default=0.0, help="keep so much of a moving average of the weights in a step, and write it"
+    )
 
 
 def _train_head(parser: ArgumentParser) -> None:

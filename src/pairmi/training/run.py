@@ -39,9 +39,8 @@ def _sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
         raise PairmiError(f"train denoiser: --start {options.start} is no transformer of this shape or of fewer blocks; expected {shape}")
     rates = Rates().scaled(options.peak)
     followed = round(options.followed * options.batch)
-    config = DenoiseConfig(
-        options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, again=options.again
-    )
+    further = {"again": options.again, "average": options.average}
+    config = DenoiseConfig(options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, **further)
     corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal, needing=Technique[options.needing.upper()])
     return Denoise(shape, config, corpus, cast(Transformer | None, start), processes)
 
@@ -57,7 +56,9 @@ def _protein_job(options: argparse.Namespace, processes: Processes) -> Denoise:
         raise PairmiError("train denoiser: --start is for Sudoku; a protein model starts from scratch")
     shape = esmc.Shape(options.width, options.depth, options.heads)
     rates = Rates(weight_decay=0.1).scaled(options.peak)
-    config = DenoiseConfig(options.seed, options.batch, options.micro, 0, Levels(share=0.0), rates, options.precision)
+    config = DenoiseConfig(
+        options.seed, options.batch, options.micro, 0, Levels(share=0.0), rates, options.precision, average=options.average
+    )
     return Denoise(shape, config, read_corpus(options.data, options.validation, shape.longest), processes=processes)
 
 
