@@ -39,6 +39,7 @@ class Sampling:
     greedy: bool = False
     verify: bool = False
     accept: float = 0.999  # greedy verification: how sure the conditional must be of a draft
+    stop: int | None = None  # the symbol that ends a sequence: a row is finished when all left of it is known
 
     def __post_init__(self) -> None:
         if not 0 <= self.accept <= 1:
@@ -47,6 +48,11 @@ class Sampling:
             raise PairmiError(f"temperature={self.temperature}: must be a number above 0; for the likeliest symbol use greedy")
         if not 0 <= self.seed < 2**63:
             raise PairmiError(f"seed={self.seed}: must be a whole number from 0 to 2^63 - 1")
+
+    def ended(self, tokens: Tokens, given: Positions, mask: int) -> Positions:
+        """Where a sequence ends: a symbol `stop` that was not given, behind nothing unknown."""
+        known = (tokens == mask).cumsum(1) == 0
+        return known & ~given & (tokens == self.stop) if self.stop is not None else torch.zeros_like(given)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
     sizes = torch.tensor(draft.sizes, device=device)
     accepted, correction = sizes.clone(), draft.symbols.clone()
     upcoming = _room(prediction) if greedy and owners else None
-    for where, ahead in meter.pieces(_prefixed(draft, owner, prefix), least=len(sizes), last=len(whole)) if owners else ():
+    for where, ahead in meter.pieces(_prefixed(draft, owner, prefix), len(sizes), owner, last=len(whole)) if owners else ():
         some, upto = owner[where], prefix[where]
         tests = [n for n, (row, count) in enumerate(zip(owners[where], prefixes[where], strict=True)) if count < draft.sizes[row]]
         if tests:
@@ -155,7 +161,7 @@ def _room(prediction: Prediction) -> Prediction:
     """Room for a prediction of the same canvases, without their entropies."""
     attention = None if prediction.attention is None else torch.empty_like(prediction.attention)
     tokens, log_probs, hidden = (torch.empty_like(x) for x in (prediction.tokens, prediction.log_probs, prediction.hidden))
-    return Prediction(tokens, log_probs, hidden, attention)
+    return Prediction(tokens, log_probs, hidden, attention, places=prediction.places)
 
 
 def _placed(ahead: Prediction, owner: Int[Tensor, " N"], like: Prediction) -> Prediction:

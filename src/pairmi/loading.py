@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn, rxnmapper
+from pairmi.backbones import albert_zh, antiberty, esmc, huggingface, proteinmpnn, rxnmapper
 from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
+from pairmi.backbones.families import family_of
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
@@ -37,8 +38,9 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
-PACKAGED = {  # whose weights are in packages of their authors
+PACKAGED = {  # whose weights are in packages of others
     "antiberty": (antiberty.folder, antiberty.load),
+    "albert-zh": (albert_zh.folder, albert_zh.load),
     "rxnmapper": (rxnmapper.folder, rxnmapper.load),
 }
 HEAD_FILE = "head.safetensors"  # in a folder, or in a repository on the model hub
@@ -62,15 +64,20 @@ def load(
     precision: str | None = None,
     structure: str | Path | None = None,
     chain: str | None = None,
+    tokenizer: Any = None,
+    allow_code: bool = False,
+    revision: str | None = None,
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
-    The latter is "antiberty", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer`
-    is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
-    transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, a file, a folder (such as `pairmi fit` writes) or a hub id; an embedded model
-    brings its own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by. "proteinmpnn"
-    needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    The latter is "antiberty", "albert-zh", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU if there is one.
+    `layer` is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention`
+    makes a transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind
+    `mi=head`: the name of the model that a head in the package is for, a file, a folder (such as `pairmi fit` writes) or a hub id; an
+    embedded model brings its own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by.
+    "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    `tokenizer` is another than the model's own files say: an object of `transformers`, a folder, or the name of a class. A model that
+    brings its own Python code (LLaDA, Dream, MDLM) runs it only with `allow_code`, from a folder or at a `revision` (a commit).
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
@@ -84,7 +91,7 @@ def load(
         table = Tabular(world.support, world.weights, world.symbols).to(chosen_device(device or "cpu"))
         model = Model(table, name, InWorld(world, TASKS.get(name, TASKS["sequences"])))
     elif name not in EMBEDDED and (name in PACKAGED or readable(name)):
-        pretrained = _masked_lm(name, settings)
+        pretrained = _masked_lm(name, settings, tokenizer, allow_code, revision)
         task = TASKS["reaction" if name == "rxnmapper" else "protein" if speaks_protein(pretrained.vocab) else "sequences"]
         model = Model(pretrained, name, task, longest=pretrained.longest)
     else:
@@ -104,12 +111,15 @@ def _designer(structure: str | Path | None, chain: str | None, settings: Setting
     return Model(proteinmpnn.load(scaffold, settings), "proteinmpnn", Design(scaffold))
 
 
-def _masked_lm(name: str, settings: Settings) -> MaskedLM:
+def _masked_lm(name: str, settings: Settings, tokenizer: Any, allow_code: bool, revision: str | None) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
     if name in PACKAGED:
         folder, read = PACKAGED[name]
         return read(folder(), settings)
-    return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
+    kind = read_kind(name, allow_code, revision)
+    if kind == "esmc":
+        return esmc.load(name, settings)
+    return huggingface.load(name, settings, family_of(kind, name), tokenizer, allow_code, revision)
 
 
 def _own(name: str, settings: Settings) -> Model:

@@ -14,6 +14,7 @@ from pairmi.mi.sampled import DIVERGENCES, Drawn, SampledProbe
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.coupled import Coupled
+from pairmi.selectors.in_blocks import InBlocks
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.types import Charge, Coupling, PairmiError, PairwiseMI, Selector
 
@@ -86,9 +87,10 @@ def rule(text: str, model: Model) -> Selector:
     Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and for the probe `form` and `floor`, or
     `draws` and `error`. Every rule takes `commit`: all that it chose, or one position a pass, in its order; and `draw`: each member from
     its marginal, or shifted by the members before it (coupled: by the model's learnt tables, or under mi=probe by exact ones; probed: by
-    exact ones in any case).
+    exact ones in any case). With `block` it sees the first so many unknown positions, until they are filled.
     """
     name, options = parse(text)
+    block = _value(text, "block", options.pop("block"), int) if "block" in options else None
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {closest(name, CATALOGUE)}")
     kinds, commit = parameters(name), _one_of(text, "commit", options.pop("commit", COMMITS[0]), COMMITS)
@@ -101,11 +103,12 @@ def rule(text: str, model: Model) -> Selector:
         values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw'))}")
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'block'))}")
         values[key] = _value(text, key, value, type(kinds[key]))
     made = cast(Selector, CATALOGUE[name](**values))
     made = made if coupling is None else Coupled(made, coupling)
-    return OneAtATime(made) if commit == "one" else made
+    made = OneAtATime(made) if commit == "one" else made
+    return made if block is None else InBlocks(made, block)
 
 
 def _one_of(text: str, key: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -72,7 +72,8 @@ def describe(model: Model, states: States, probe: Probing, seed: int, shard: int
     """Everything that labels depend on."""
     about = {"format": 2, "backbone": identify(model), "form": probe.form, "seed": seed, "shard": shard}
     about |= {"draws": probe.draws} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
-    about |= {"length": None if isinstance(states, ByShard) else model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about |= {"length": None if isinstance(states, ByShard) else model.length}
+    about |= {"symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
     dtype = model.backbone.dtype if isinstance(model.backbone, Transformer | MaskedLM) else torch.float32
     return about | asdict(effort) | ({} if dtype == torch.float32 else {"precision": str(dtype).removeprefix("torch.")})
 

@@ -17,9 +17,10 @@ from pairmi.decoding import iter_decode
 from pairmi.info import entropy_of
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
+from pairmi.results import Step
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import ESTIMATES, parameters, parse
-from pairmi.types import PairmiError, Prediction, Selector, Step
+from pairmi.types import PairmiError, Prediction, Selector
 from pairmi.web.work import Event, Watch, watched
 
 LONGEST = 512  # positions that a page can still show
