@@ -99,7 +99,6 @@ def lines(options: argparse.Namespace, minimal: Puzzles, test: Puzzles) -> dict[
         f"test, {SUREST}": (Boards("puzzles", "test", test.canvases, test.solutions), "sequential", GREEDY),
         "generate, most confident first": (make_boards("empty", options.boards), "sequential", DRAWN),
         "generate, random order": (make_boards("empty", few), "sequential:by=random", DRAWN),
-        "generate, temperature 0.7": (make_boards("empty", few), "sequential", Sampling(temperature=0.7)),
         "test, temperature 1": (make_boards("puzzles", few), "sequential", DRAWN),
         "test, largest margin first, argmax": (make_boards("puzzles", few), "sequential:by=margin", GREEDY),
     }

@@ -87,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--puzzles", type=int, default=40)
     parser.add_argument("--boards", type=int, default=100)
-    parser.add_argument("--sequences", type=int, default=16, help="to price `sudoku` on")
+    parser.add_argument("--sequences", type=int, default=8, help="to price `sudoku` on")
     parser.add_argument("--records", type=Path, default=Path("runs/temperature.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/temperature.md"))
     options = parser.parse_args()
