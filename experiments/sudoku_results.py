@@ -66,7 +66,7 @@ def solving(bench: Bench, sizes: argparse.Namespace, kind: str) -> Found:
     """One set of puzzles: the validation grid, and on the test puzzles what it chose."""
     grid = bench.run(f"{kind}, tuning", make_boards(kind, sizes.validation, "validation"), ["sequential", *SOLVING], GREEDY)
     best = chosen(grid, sizes.slack)
-    return {"grid": grid, "best": bench.run(f"{kind}, best", make_boards(kind, sizes.test), best, GREEDY)}
+    return {"grid": grid, "best": bench.run(f"{kind}, best", make_boards(kind, getattr(sizes, kind)), best, GREEDY)}
 
 
 def table_1(bench: Bench, sizes: argparse.Namespace) -> Found:
@@ -84,7 +84,9 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
         "grid": grid,
         "drafts": drafts,
         "best": bench.run("generate, best", test, best, DRAWN),
-        "verified": bench.run("generate, verified", test, [spec for spec in safe if looks_at_pairs(spec)], DRAWN, verify=True),
+        "verified": bench.run(
+            "generate, verified", make_boards("empty", sizes.verified), [spec for spec in safe if looks_at_pairs(spec)], DRAWN, verify=True
+        ),
     }
 
 
@@ -133,9 +135,11 @@ def main() -> None:
     parser.add_argument("--validation", type=int, default=100, help="puzzles of each kind to choose settings on")
     parser.add_argument("--slack", type=float, default=1.0, help="points that a chosen setting may lose there")
     parser.add_argument("--drawn-validation", type=int, default=100, help="empty boards to choose settings on")
-    parser.add_argument("--test", type=int, default=1000, help="puzzles of each kind")
+    parser.add_argument("--puzzles", type=int, default=1000, help="test puzzles with 27.1 givens")
+    parser.add_argument("--minimal", type=int, default=1000, help="minimal test puzzles")
     parser.add_argument("--table", type=int, default=1000, help="puzzles for the paper's settings")
     parser.add_argument("--drawn", type=int, default=1000, help="empty boards")
+    parser.add_argument("--verified", type=int, default=1000, help="empty boards for verified drafts")
     parser.add_argument("--varied", type=int, default=450, help="boards whose diversity is looked at")
     parser.add_argument("--timed", type=int, default=32, help="boards to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")

@@ -127,7 +127,8 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
         "empty": (make["best"], times["empty"]),
     }
     how = " ".join(
-        f"--{name.replace('_', '-')} {getattr(sizes, name)}" for name in ("validation", "drawn_validation", "test", "table", "drawn")
+        f"--{name.replace('_', '-')} {getattr(sizes, name)}"
+        for name in ("validation", "drawn_validation", "puzzles", "minimal", "table", "drawn", "verified")
     )
     return f"""# Sudoku: what dependence buys
 
@@ -144,11 +145,11 @@ Of the settings that validation chose, the quickest that loses nothing on the te
 
 ![frontiers on the validation boards](figures/sudoku_frontiers.png)
 
-## Solving {sizes.test} puzzles with 27.1 givens, argmax
+## Solving {sizes.puzzles} puzzles with 27.1 givens, argmax
 
 {table(puzzles["best"])}
 
-## Solving {sizes.test} minimal puzzles, argmax
+## Solving {sizes.minimal} minimal puzzles, argmax
 
 No given can be left out, and of each difficulty (singles, locked candidates, subsets, beyond) there are as many as of another: [the model on them](sudoku-model.md).
 
@@ -164,7 +165,7 @@ Left the paper's figures (its own model of 4.16 M parameters, its own "hard" puz
 
 {table(make["best"])}
 
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
+Verified drafts on {sizes.verified} of these boards, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
 
 {table(make["verified"], VERIFIED, make["best"][0])}
 
