@@ -22,7 +22,7 @@ from pairmi.backbones.identity import identify
 from pairmi.bench import contacts, head, head_cost, probing, protein
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
-from pairmi.mi.contexts import Contexts, averaged_mi
+from pairmi.mi.maps import Way
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.store import read_store
@@ -82,13 +82,12 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 def heavy_chain(options: argparse.Namespace) -> Record:
     """Which regions of a heavy chain share most, by probing in random contexts."""
     model = load(options.model, precision=options.precision)
-    with torch.inference_mode():
-        found = averaged_mi(model, model.vocab.encode(HEAVY), Contexts(options.blocks, 1), Probe())
-    matrix = found.matrix.numpy()
+    found, rows = Way(blocks=options.blocks, deals=1).measure(model, model.vocab.encode(HEAVY))
+    matrix = found.numpy()
     contacts.draw_regions(
         HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", options.out.parent / "figures" / "antibody_map.png"
     )
-    return {"regions": contacts.region_records(HEAVY, matrix), "rows": found.rows}
+    return {"regions": contacts.region_records(HEAVY, matrix), "rows": rows}
 
 
 def half_precision(options: argparse.Namespace) -> list[Record]:

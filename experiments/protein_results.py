@@ -21,8 +21,7 @@ from pairmi.backbones.identity import identify
 from pairmi.bench import contacts, head, head_cost, probing, protein, report
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
-from pairmi.mi.contexts import Contexts
-from pairmi.mi.probe import Probe
+from pairmi.mi.maps import Way
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs
 from pairmi.store import Labels, read_store
@@ -119,13 +118,13 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 
 
 def touching(model: Model, options: argparse.Namespace) -> Record:
-    ledger, ways = Ledger(options.records / "structures.jsonl"), Contexts(options.blocks, options.deals)
+    ledger, way = Ledger(options.records / "structures.jsonl"), Way(blocks=options.blocks, deals=options.deals)
     figure, plain, records = options.out.parent / "figures" / "protein_contacts.png", load(options.model), list[Record]()
     for number, structure in enumerate(tqdm(read_structures(options.pdb, model.longest)[: options.structures], desc="contacts")):
         settings = {"protein": structure.name, "weights": identify(plain), "blocks": options.blocks, "deals": options.deals}
 
         def measure(structure: Any = structure, number: int = number) -> Record:
-            scores, rows = contacts.pair_scores(plain, structure.text, ways, Probe())
+            scores, rows = contacts.pair_scores(plain, structure.text, way)
             if number == 0:
                 contacts.draw_contacts(structure, scores, figure)
             return {"records": list(contacts.contact_records(structure, scores, rows))}

@@ -6,7 +6,7 @@ import torch
 
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
-from pairmi.mi.probe import Probe
+from pairmi.spec import probing
 from pairmi.training.labels import Effort, make_labels
 from pairmi.training.states import States, states_for
 from pairmi.training.structures import StructureStates, load_structures
@@ -27,14 +27,14 @@ def run(options: argparse.Namespace) -> None:
         model = states.model_of(0)
     else:
         model = load(options.backbone, device=loading_device(options), precision=options.precision)
-        states = states_for(model, options.data)
+        states = states_for(model, options.data, options.each)
     make_labels(
         model,
         states,
         options.out,
         options.states,
         seed=options.seed,
-        probe=Probe(options.form, options.floor, options.batch),
+        probe=probing(options.form, options.floor, options.draws, batch_rows=options.batch),
         effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),

@@ -19,6 +19,7 @@ def add_labels(command: Callable[[str, str], ArgumentParser]) -> None:
     add_probe(parser)
     parser.add_argument("--positions", type=natural, default=0, help="probe only so many random positions of each state; 0 = all")
     parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
+    parser.add_argument("--each", type=positive, help="states from one trajectory: more cost less to reach; default: Sudoku 4, proteins 2")
     parser.add_argument("--shard", type=positive, default=256, help="states in a file; of proteins all have one length")
     parser.add_argument(
         "--precision",

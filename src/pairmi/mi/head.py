@@ -118,7 +118,8 @@ class LowRankHead(nn.Module):
             queried = prediction.masked & queried.any(1, keepdim=True)
         if config.kinds and not len(self.kinds):
             raise PairmiError("LowRankHead: knows pairs by their kinds, and no backbone has told them; load(..., head=FILE) does")
-        check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length or len(self.kinds))
+        only = config.length or len(self.kinds) if prediction.places is None else 0
+        check_prediction(self, prediction, config.layers * config.width, config.symbols, only)
         entropies = entropy(prediction.log_probs).float()
         caps = torch.where(queried, round_down(entropies), 0)  # which makes the pairs of all other positions 0
         shown = prediction.log_probs if config.symbols else largest(prediction.log_probs)
@@ -127,7 +128,8 @@ class LowRankHead(nn.Module):
         for rows, where in row_chunks(queried):
             places = (rows[:, None] * length + where).flatten()
             hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
-            blocks = self._pairs(self._inner(hidden, log_probs, known, where), most, where)
+            at = where if prediction.places is None else prediction.places[rows.expand(len(where))].gather(1, where)
+            blocks = self._pairs(self._inner(hidden, log_probs, known, at), most, at)
             matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
         return torch.where(pairs(prediction.queried), matrix, 0) if config.hops and prediction.query is not None else matrix
 

@@ -17,6 +17,7 @@ HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] =
     LowRankHead.kind: (LowRankHead, LowRankConfig),
     PairMLPHead.kind: (PairMLPHead, PairMLPConfig),
 }
+UNTRAINED = "none"  # a file without tensors, for a backbone without hidden states: its calibration and its rule are for probes
 
 
 @runtime_checkable

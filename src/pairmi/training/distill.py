@@ -127,7 +127,8 @@ class Distill:
         rng, train = torch.Generator().manual_seed(config.seed), labels if held_out is not None else labels.split("train")
         held_out = labels.split("validation") if held_out is None else held_out
         self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
-        self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
+        exact = torch.nonzero(held_out.draws == 0)[:, 0]  # the noise of drawn labels would count as error
+        self.held_out = held_out.pick((exact if len(exact) else torch.arange(len(held_out)))[: config.validation])
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         for part, some in (("train", self.train), ("validate", self.held_out)):
