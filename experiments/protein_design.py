@@ -2,7 +2,7 @@
 
     python experiments/protein_design.py --folder PDB [--part heads|settings|prices|designs|table] [--designs 25] [--page]
 
-Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 320 --positions 2 --shard 8`). The structures are dealt
+Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 160 --positions 2 --shard 8`). The structures are dealt
 into two folds; a fold's head, charges and settings are made on the other one. Every measurement, of one structure and method each, is kept in
 --records: an interrupted run goes on where it stopped. Without --part everything is measured; --page writes the page from what there is.
 """
@@ -234,9 +234,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--part", choices=PARTS, help="measure this part alone, and write no page")
     parser.add_argument("--steps", type=int, default=600, help="of training a head")
     parser.add_argument("--structures", type=int, help="only so many")
-    parser.add_argument("--every", type=int, default=5, help="charges and settings come from every so-manieth structure")
+    parser.add_argument("--every", type=int, default=7, help="charges and settings come from every so-manieth structure")
     parser.add_argument("--calibrating", type=int, default=2, help="sequences a structure that charges are fitted on")
-    parser.add_argument("--sequences", type=int, default=2, help="that prices are measured on, a structure")
+    parser.add_argument("--sequences", type=int, default=1, help="that prices are measured on, a structure")
     parser.add_argument("--designs", type=int, default=25, help="a structure and method")
     parser.add_argument("--round", type=int, default=5, help="designs at a time")
     parser.add_argument("--temperature", type=float, default=0.1, help="of the designs")
