@@ -63,11 +63,11 @@ def canvases_of(name: str, model: Model) -> list[Any]:
     return [empty(model, scene.model)] * scene.sequences
 
 
-def priced(name: str, calibrations: Ledger, ledger: Ledger, seed: int) -> None:
-    """Price every rule of a scene that is not in the records."""
+def priced(name: str, calibrations: Ledger, ledger: Ledger, seed: int, first: int | None) -> None:
+    """Price the rules of a scene, or the first so many, that are not in the records."""
     scene, model = SCENES[name], calibrated(SCENES[name].model, calibrations)
     canvases = canvases_of(name, model)
-    for spec in tqdm(scene.rules, desc=name):
+    for spec in tqdm(scene.rules[:first], desc=name):
         charge = {"calibration": model.calibration.about()} if "calibrated" in spec and model.calibration else {}
         key = key_of(scene.model) | {"scene": name, "rule": spec, "sequences": len(canvases), "seed": seed} | charge
         ledger.measured(key, lambda: tuning.price(model, canvases, spec, seed=seed).about())  # noqa: B023
@@ -150,16 +150,17 @@ def page(ledger: Ledger, calibrations: Ledger, out: Path) -> str:
 def main() -> None:
     """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenes", nargs="*", default=list(SCENES), choices=list(SCENES), metavar="SCENE")
+    parser.add_argument("scenes", nargs="*", default="all", choices=[*SCENES, "all"], metavar="SCENE")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
+    parser.add_argument("--first", type=int, help="only so many rules of each scene: the most telling stand first")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--records", type=Path, default=Path("runs/price"), help="folder")
     parser.add_argument("--out", type=Path, default=Path("docs/price.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     calibrations, ledger = Ledger(options.records / "calibrations.jsonl"), Ledger(options.records / "frontiers.jsonl")
-    for name in [] if options.page else options.scenes:
-        priced(name, calibrations, ledger, options.seed)
+    for name in [] if options.page else SCENES if options.scenes == "all" else options.scenes:
+        priced(name, calibrations, ledger, options.seed, options.first)
     before = options.out.read_text().partition(MARK)[0] if options.out.is_file() else ""
     options.out.write_text(before.rstrip() + "\n\n" + page(ledger, calibrations, options.out))
 
