@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -22,10 +22,11 @@ from pairmi.fitting.data import Data
 from pairmi.loading import HEAD, with_head
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import UNTRAINED, Layered
-from pairmi.model import Model
+from pairmi.model import Model, device_of
 from pairmi.pricing.calibrate import NothingLost, calibrate, reliability
 from pairmi.selectors.charge import Calibration
 from pairmi.spec import estimate
+from pairmi.spread.local import Local
 from pairmi.spread.units import Engine
 from pairmi.store import read_store, shards
 from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
@@ -71,6 +72,11 @@ class Fit:
     engine: Engine | None = None
 
     @property
+    def spread(self) -> bool:
+        """Whether other processes label, which take a while to start."""
+        return not isinstance(self.engine, Local | None)
+
+    @property
     def ledger(self) -> Ledger:
         """What has been measured."""
         return Ledger(self.work / "records.jsonl")
@@ -100,9 +106,8 @@ def label(fit: Fit) -> int:
     def finished() -> int:
         while True:
             done, spent = len(shards(folder)), fit.clock.seconds.get("labels", 0.0)
-            more = 1 if not done else int(0.7 * (share - spent) * done / max(spent, 1e-3))
-            if done and more < 1:
-                more = LEAST - done
+            fits = int(0.8 * (share - spent) * done / max(spent, 1e-3)) if share - spent > 0.1 * share else 0
+            more = (fits or LEAST - done) if done else LEAST if fit.spread else 1
             if more < 1:
                 return done
             fit.say(f"labels: {SHARD * more} more states of {SHARD * done}")
@@ -244,9 +249,10 @@ def priced(fit: Fit, rule: str) -> list[dict[str, Any]]:
     return found
 
 
-def reports_hidden(model: Model, length: int) -> bool:
+def reports_hidden(fit: Fit) -> bool:
     """Whether there is anything that a head could read."""
-    return bool(model(torch.full((1, length), model.vocab.size)).hidden.shape[2])
+    model = deepcopy(fit.model) if fit.spread else fit.model  # one of transformers that was called cannot travel to workers
+    return bool(model(fit.data.canvases[0][None].to(device_of(model))).hidden.shape[2])
 
 
 def guided(fit: Fit) -> Fit:
