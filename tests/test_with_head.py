@@ -14,7 +14,7 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.cli import main
 from pairmi.draw import Streams
-from pairmi.loading import EMBEDDED, HEAD, HEADED, equip, load, with_head
+from pairmi.loading import EMBEDDED, HEAD_FILE, HEADED, equip, load, with_head
 from pairmi.mi.heads import UNTRAINED
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
@@ -145,7 +145,7 @@ def test_a_backbone_is_known_by_weights_table_or_identity() -> None:
 
 def test_the_heads_in_the_package_say_when_a_canvas_is_outside() -> None:
     told = {name: load(name).head.trained_on for name in EMBEDDED}
-    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "sudoku-small": (81, 81), "protein": (50, 100)}
+    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "protein": (50, 100)}
     protein = load("protein")
     assert "trained on 50 to 100 positions, this canvas has 10" in protein.head.outside(protein.vocab.encode("MKT....VLA")[None])
     assert protein.head.outside(torch.full((1, 60), 20)) is None
@@ -186,7 +186,7 @@ def test_a_head_can_lose_its_calibration(files: tuple[str, str]) -> None:
 
 def test_a_file_without_tensors_has_a_calibration_and_a_rule_for_probes(tmp_path: Path) -> None:
     about = {"kind": "head", "head": UNTRAINED, "backbone": identify(MODEL), "rule": TUNED, "calibration": STEEP.about()}
-    save_tensors(tmp_path / HEAD, {}, about)
+    save_tensors(tmp_path / HEAD_FILE, {}, about)
     model = with_head(MODEL, str(tmp_path))
     assert model.head is None
     assert isinstance(rule(model.rule, model).mi, Probe)

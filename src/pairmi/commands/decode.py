@@ -17,9 +17,10 @@ from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
+from pairmi.results import Result
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
-from pairmi.types import PairmiError, Result
+from pairmi.types import PairmiError
 
 WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
 

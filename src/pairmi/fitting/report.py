@@ -44,9 +44,8 @@ def draw_maps(fit: Fit, folder: Path) -> list[Path]:
     for number, canvas in enumerate(fit.data.shown):
         model = fit.model
         found = api.estimated(model, canvas[None])[0] if model.head is not None else api.mutual_information(model, [canvas])[0]
-        names = [model.task.position(i) for i in range(len(canvas))]
         files.append(folder / f"map{number + 1}.png")
-        report.draw_map(found.matrix.numpy(), names, f"what depends on what, example {number + 1}", files[-1])
+        report.save(found.plot(f"what depends on what, example {number + 1}"), files[-1])
     return files
 
 

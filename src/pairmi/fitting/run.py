@@ -14,7 +14,7 @@ from pairmi.fitting import stages
 from pairmi.fitting.clock import Clock
 from pairmi.fitting.data import read_data
 from pairmi.fitting.report import write_report
-from pairmi.loading import HEAD, equip, with_head
+from pairmi.loading import HEAD_FILE, equip, with_head
 from pairmi.model import Model
 from pairmi.spread.units import Engine
 from pairmi.training.loop import locked
@@ -68,7 +68,7 @@ def _run(job: stages.Fit, folder: Path, max_loss: float, per: Per) -> None:
     stages.train(job, count)
     job = stages.calibrated(stages.guided(job))
     rule = stages.tuned(job, max_loss, per)
-    equip(job.work / HEAD, folder / HEAD, job.model.calibration, rule)
+    equip(job.work / HEAD_FILE, folder / HEAD_FILE, job.model.calibration, rule)
     checks = stages.checked(job)
     stages.priced(job, rule["rule"])
     with job.clock.stage("report"):

@@ -19,7 +19,7 @@ from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.bench.ledger import Ledger
 from pairmi.fitting.clock import Clock
 from pairmi.fitting.data import Data
-from pairmi.loading import HEAD, with_head
+from pairmi.loading import HEAD_FILE, with_head
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import UNTRAINED, Layered
 from pairmi.model import Model, device_of
@@ -120,7 +120,7 @@ def label(fit: Fit) -> int:
 
 def train(fit: Fit, count: int) -> None:
     """A head of so many shards of labels, in `work`; or a file that says that the backbone has no hidden states to read."""
-    out = fit.work / HEAD
+    out = fit.work / HEAD_FILE
     if out.is_file():
         return
     if not count:
@@ -257,4 +257,4 @@ def reports_hidden(fit: Fit) -> bool:
 
 def guided(fit: Fit) -> Fit:
     """With the head that was trained."""
-    return replace(fit, model=with_head(fit.model, str(fit.work / HEAD)))
+    return replace(fit, model=with_head(fit.model, str(fit.work / HEAD_FILE)))
