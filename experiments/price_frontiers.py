@@ -50,6 +50,7 @@ def telling(plain: tuple[str, ...], pairwise: tuple[str, ...], rest: tuple[str, 
 
 REST = (
     "mi-guided:budget=0.6",
+    "demask:budget=0.1",
     "factor:factor=0.2",
     "klass:threshold=0.9,drift=0.1,history=1",
     "maskgit:steps=24,noise=0",
@@ -57,6 +58,7 @@ REST = (
 )
 LATE = (
     "mi-guided:budget=8",
+    "demask:budget=0.5",
     "factor:factor=4",
     "klass:threshold=0.2,drift=0.05",
     "maskgit:steps=12,noise=0",

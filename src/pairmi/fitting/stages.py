@@ -37,6 +37,7 @@ from pairmi.training.optimizer import Rates
 
 SHARES = {"labels": 0.38, "head": 0.17, "calibrate": 0.15, "tune": 0.12}  # of the time; the rest prices rules and writes the report
 SHARD, LEAST = 16, 8  # states in a shard, and shards that a head needs
+ENOUGH = 64  # shards, after which more would not help where there is nothing to validate on
 POSITIONS = 4  # probed of each state
 SIZES = {"inner": 48, "forms": 8, "rank": 16, "mixer": 16, "hops": 0, "edges": 4, "reach": 0}  # of a head for some thousand states
 BUDGETS = (0.01, 0.03, 0.1, 0.3)  # nats a pass, that a calibration is fitted at
@@ -108,14 +109,21 @@ def label(fit: Fit) -> int:
             done, spent = len(shards(folder)), fit.clock.seconds.get("labels", 0.0)
             fits = int(0.8 * (share - spent) * done / max(spent, 1e-3)) if share - spent > 0.1 * share else 0
             more = (fits or LEAST - done) if done else LEAST if fit.spread else 1
-            if more < 1:
+            if more < 1 and (done >= ENOUGH or _teach(folder, fit.model.vocab.size)):
                 return done
+            more = LEAST if more < 1 else more
             fit.say(f"labels: {SHARD * more} more states of {SHARD * done}")
             with fit.clock.stage("labels"):
                 wanted, effort = SHARD * (done + more), Effort(POSITIONS)
                 make_labels(fit.model, fit.data.states, folder, wanted, seed=fit.seed, effort=effort, shard=SHARD, engine=fit.engine)
 
     return int(fit.decided("shards", finished))
+
+
+def _teach(folder: Path, mask: int) -> bool:
+    """Whether there is a measured pair to train on, and one to validate on."""
+    labels, _ = read_store(folder)
+    return all(len(some) > 0 and some.has_pair(mask) for some in (labels.split("train"), labels.split("validation")))
 
 
 def train(fit: Fit, count: int) -> None:
