@@ -78,9 +78,7 @@ def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
     engine = chosen_engine(options)
     model = load(options.backbone, attention="mi=attention" in (options.rule or ""), head=options.head, device=loading_device(options))
-    if options.rule is None:
-        options.rule = api.default_rule(model)
-        print(f"pairmi decode: by {options.rule}{', to which the model was tuned' if model.rule else ''}", file=sys.stderr)
+    named, options.rule = options.rule is not None, api.default_rule(model) if options.rule is None else options.rule
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
@@ -92,6 +90,8 @@ def run(options: argparse.Namespace) -> None:
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
+    if not named and model.rule:
+        print(f"pairmi decode: by {options.rule}, to which the model was tuned", file=sys.stderr)
 
 
 def _report(failure: Failure) -> None:
