@@ -3,8 +3,8 @@
     pip install rdkit && pip install --no-deps rxnmapper==0.4.3
     python experiments/atom_mapping.py [--data ../shared/data/chemistry/uspto50k_mapped_1000.csv.gz] [--limit N]
 
-For each reaction a block of product atoms is masked at a time, and one reactant atom after the other with it (`masking_information`); the
-same with the sides exchanged. Every reaction's scores are kept in --records: an interrupted run goes on where it stopped. How scores become
+For each reaction a block of product atoms is masked at a time, and one reactant atom after the other with it
+(`masking_information`). Every reaction's scores are kept in --records: an interrupted run goes on where it stopped. How scores become
 a choice is chosen on the first 200 reactions, for each kind of score from the same settings, and reported on the others.
 """
 
@@ -36,49 +36,35 @@ CHOICE = 200  # reactions on which settings are chosen
 PLAIN = Assignment()
 
 
-def between(model: Model, reaction: Reaction, blocks: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Nats [product atom, reactant atom]: what the reactant atom tells of the masked product atom, and the other way; rows."""
-    tokens, meter = model.vocab.encode(reaction.text), Counting(model)
-    sides = [torch.zeros(len(tokens), dtype=torch.bool) for _ in range(2)]
-    places = reaction.places(model.vocab)
-    for side, where in zip(sides, places, strict=True):
-        side[where] = True
+def told(model: Model, reaction: Reaction, blocks: int) -> tuple[np.ndarray, int]:
+    """What each reactant atom tells of each masked product atom, in nats [product atom, reactant atom], and the rows it took."""
+    tokens, meter, places = model.vocab.encode(reaction.text), Counting(model), reaction.places(model.vocab)
+    sources, targets = (torch.zeros(len(tokens), dtype=torch.bool).index_fill(0, torch.from_numpy(where), True) for where in places)
     with torch.inference_mode():
-        there, back = (masking_information(meter, tokens, blocks, sources=a, targets=b).numpy() for a, b in (sides, sides[::-1]))
-    return there[np.ix_(*places)].T, back[np.ix_(*places[::-1])], meter.rows
+        found = masking_information(meter, tokens, blocks, sources=sources, targets=targets).numpy()
+    return found[np.ix_(*places)].T, meter.rows
 
 
 def measured(reaction: Reaction, model: Model, attentive: Model, blocks: int) -> Record:
-    there, back, rows = between(model, reaction, blocks)
+    nats, rows = told(model, reaction, blocks)
     with torch.inference_mode():
         attention = attentive(model.vocab.encode(reaction.text)[None]).attention[0].numpy()
     reactants, products = reaction.places(model.vocab)
-    scores = {
-        "there": there,
-        "back": back,
-        "attention": attention[np.ix_(products, reactants)],
-        "attention_back": attention[np.ix_(reactants, products)].T,
-    }
+    back = attention[np.ix_(reactants, products)].T
+    scores = {"told": nats, "attention": attention[np.ix_(products, reactants)], "attention_back": back}
     return {name: [[float(f"{x:.4g}") for x in row] for row in values] for name, values in scores.items()} | {"rows": rows}
 
 
-def shares(values: np.ndarray, possible: np.ndarray, axis: int) -> np.ndarray:
-    kept = np.where(possible, np.maximum(values, 1e-12), 0)
-    return kept / np.maximum(kept.sum(axis, keepdims=True), 1e-300)
-
-
-Scores = Callable[[Record, np.ndarray], np.ndarray]
-KINDS: dict[str, Scores] = {
-    "map: reactant atom masked, product atom observed": lambda r, _: np.array(r["there"]),
-    "map, both directions": lambda r, ok: shares(np.array(r["there"]), ok, 1) + shares(np.array(r["back"]), ok, 0),
-    "mean attention, product to reactant": lambda r, _: np.array(r["attention"]),
-    "mean attention, both directions": lambda r, _: np.array(r["attention"]) + np.array(r["attention_back"]),
+KINDS: dict[str, Callable[[Record], np.ndarray]] = {
+    "map": lambda record: np.array(record["told"]),
+    "mean attention, product to reactant": lambda record: np.array(record["attention"]),
+    "mean attention, both directions": lambda record: np.array(record["attention"]) + np.array(record["attention_back"]),
 }
 
 
 def hits(reactions: list[Reaction], records: list[Record], kind: str, way: Assignment) -> np.ndarray:
     """[reaction, (right, atoms)]."""
-    found = [r.right(way(r, KINDS[kind](record, r.possible))) for r, record in zip(reactions, records, strict=True)]
+    found = [r.right(way(r, KINDS[kind](record))) for r, record in zip(reactions, records, strict=True)]
     return np.array([[one.sum(), len(one)] for one in found])
 
 
@@ -108,8 +94,8 @@ def draw(reactions: list[Reaction], records: list[Record], file: Path) -> str:
     number = sized[len(sized) // 2]
     reaction, record = reactions[number], records[number]
     figure, axes = plt.subplots(1, 2, figsize=(15, 6.4), layout="constrained")
-    for axis, kind in zip(axes, tuple(KINDS)[::2], strict=True):
-        values = KINDS[kind](record, reaction.possible)
+    for axis, kind in zip(axes, tuple(KINDS)[:2], strict=True):
+        values = KINDS[kind](record)
         image = axis.imshow(values, cmap="cividis", vmin=0, vmax=float(np.quantile(values, 0.98)), aspect="auto")
         axis.scatter(reaction.source, range(len(reaction.source)), s=50, facecolors="none", edgecolors="#D55E00", label="published source")
         axis.set_xticks(range(len(reaction.reactants)), reaction.reactants.elements, fontsize=8)
@@ -134,15 +120,16 @@ def section(reactions: list[Reaction], records: list[Record], left_out: int, tot
             about = {"scores": kind, "choice": str(way), f"first {CHOICE}": tries[way], f"other {len(reactions) - CHOICE}": found.value}
             lines.append(about | {"low": found.low, "high": found.high})
         tested.setdefault((kind, False), tested[kind, True])
-    there, both, attention, _ = KINDS
+    own, attention, both = KINDS
     gains = {
-        "the map, both directions, as it is - mean attention as it is": share_of(tested[both, True], tested[attention, True]),
-        "the map, chosen - mean attention as it is": share_of(tested[there, False], tested[attention, True]),
-        "the map, chosen - mean attention, chosen": share_of(tested[there, False], tested[attention, False]),
+        "map, chosen - mean attention as it is": share_of(tested[own, False], tested[attention, True]),
+        "map, chosen - mean attention of both directions as it is": share_of(tested[own, False], tested[both, True]),
+        "map, chosen - mean attention, chosen": share_of(tested[own, False], tested[attention, False]),
+        "map as it is - mean attention as it is": share_of(tested[own, True], tested[attention, True]),
     }
     known = provenance() | {"commit": records[0]["provenance"]["commit"]}
     about = ", ".join(f"{key} {value}" for key, value in (known | {"printed at": provenance()["commit"][:12]}).items())
-    atoms = int(tested[there, True][:, 1].sum())
+    atoms = int(tested[own, True][:, 1].sum())
     rows = np.mean([record["rows"] for record in records])
     return f"""## Atoms: where a product's come from, by RXNMapper's map
 
