@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -82,6 +82,16 @@ class MaskedLM(nn.Module):
         other.layers = tuple(layers)
         return other
 
+    def __copy__(self) -> "MaskedLM":
+        other = MaskedLM.__new__(MaskedLM)
+        other.__dict__ = self.__dict__.copy()
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as configuration and weights: what transformers hangs on a network for its hidden states does not."""
+        settings = replace(self.settings, device=str(next(self.parameters()).device))
+        return _rebuilt, (type(self.network), self.network.config, self.network.state_dict(), self.translation, settings, self.layers)
+
     def forward(self, tokens: Tokens) -> Prediction:
         """One pass: normalised log-probabilities of the usable symbols, hidden states of the chosen layer, attention if asked for."""
         if self.longest is not None and tokens.shape[1] > self.longest:
@@ -103,6 +113,15 @@ class MaskedLM(nn.Module):
         """Over heads and layers, between our positions: what goes to special tokens is left out, so rows sum to less than 1."""
         mean = torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
         return self.translation.within(self.translation.within(mean).transpose(1, 2)).transpose(1, 2)
+
+
+def _rebuilt(
+    kind: Any, config: Any, weights: dict[str, Tensor], translation: Translation, settings: Settings, layers: tuple[int, ...]
+) -> MaskedLM:
+    """What travelled, put together again."""
+    network = kind(config)
+    network.load_state_dict(weights)
+    return MaskedLM(network, translation, settings).reporting(layers)
 
 
 def chosen_device(name: str | None) -> torch.device:
