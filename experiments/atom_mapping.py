@@ -98,14 +98,14 @@ def draw(reactions: list[Reaction], records: list[Record], file: Path) -> str:
     reaction, record = reactions[number], records[number]
     figure, axes = plt.subplots(1, 2, figsize=(15, 6.4), layout="constrained")
     for axis, kind in zip(axes, tuple(KINDS)[:2], strict=True):
-        values = KINDS[kind](record)
-        image = axis.imshow(values, cmap="cividis", vmin=0, vmax=float(np.quantile(values, 0.98)), aspect="auto")
+        values = np.where(reaction.possible, KINDS[kind](record), 0)
+        image = axis.imshow(values / np.maximum(values.max(1, keepdims=True), 1e-12), cmap="cividis", vmin=0, vmax=1, aspect="auto")
         axis.scatter(reaction.source, range(len(reaction.source)), s=50, facecolors="none", edgecolors="#D55E00", label="published source")
         axis.set_xticks(range(len(reaction.reactants)), reaction.reactants.elements, fontsize=8)
         axis.set_yticks(range(len(reaction.products)), reaction.products.elements, fontsize=8)
         axis.set(xlabel=f"reactant atom: {reaction.reactants.text}", ylabel=f"product atom: {reaction.products.text}")
         axis.set_title(kind, fontsize=10)
-        figure.colorbar(image, ax=axis, shrink=0.8, extend="max", label="nats" if kind.startswith("map") else "attention")
+        figure.colorbar(image, ax=axis, shrink=0.8, label="share of the row's largest, atoms of the same element")
     axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
     report.save(figure, file)
     return reaction.name
