@@ -61,7 +61,7 @@ class MaskedLM(nn.Module):
         self.translation, self.settings, self.dtype, self.family = translation, settings, dtype, family
         last = network.get_submodule(family.output) if family.output else network.get_output_embeddings()
         self.narrow = isinstance(last, nn.Linear)  # whether logits can be computed where they are asked for, and nowhere else
-        if self.narrow:
+        if self.narrow and _narrowed not in last._forward_pre_hooks.values():  # a network may be wrapped again
             last.register_forward_pre_hook(_narrowed)
         self.vocab: Vocab = translation.vocab
         self.layers: tuple[int, ...] = (

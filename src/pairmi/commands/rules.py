@@ -28,4 +28,5 @@ def run(options: argparse.Namespace) -> None:
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
     print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
+    print("block = N, for every rule: the first N unknown positions at a time; nothing is computed of the others")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")
