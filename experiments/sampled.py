@@ -357,7 +357,7 @@ assert pairmi.decode(world, "." * 16, "mi-bound:mi=probe,draws=2").probe_rows > 
 
 {report.table(first, columns)}
 
-Not one mean is off. Intervals cover 93-97 % only where the tail has many symbols and many draws; from a few draws over 20 symbols with a skewed tail they cover far less, however wide Student makes them, as what was not seen differs from what was. For certainty use `floor=`, which bounds the error, or more draws.
+No mean is further off than chance allows for so many pairs. Intervals cover 93-97 % only where the tail has many symbols and many draws; from a few draws over 20 symbols with a skewed tail they cover far less, however wide Student makes them, as what was not seen differs from what was. For certainty use `floor=`, which bounds the error, or more draws.
 
 ## Ways of drawing, at equal rows
 
@@ -369,7 +369,7 @@ AntiBERTy, peaked ones:
 
 {report.table(found["ways"]["antiberty"], tuple(found["ways"]["antiberty"][0]))}
 
-Systematic draws (one random number for all strata) are about as good as one in a stratum, but can be worse than plain draws; sorting the tail by probability helps little and takes 100 times as long as finding the likeliest symbols among 126,464.
+Systematic draws (one random number for all strata) are about as good as one in a stratum, but can be worse than plain draws; sorting the tail by probability helps little, and a large vocabulary is sorted far slower than its likeliest symbols are found.
 
 **Control variates** (for labels: the current head times what is known of the symbol). The share of the variance of a draw that would be left if the head were perfect:
 
