@@ -79,7 +79,9 @@ def _decode(command: Adding) -> None:
     add_backbone(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    parser.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    parser.add_argument(
+        "--rule", help="such as mi-bound:budget=0.3, see 'pairmi rules'; default: the one that the model was tuned to, else mi-guided"
+    )
     parser.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; draw from the distribution of one-by-one decoding"
     )
@@ -144,7 +146,9 @@ def _explore(command: Adding) -> None:
 def build_parser() -> Parser:
     """All commands with their options."""
     from pairmi.commands.bench_arguments import add_bench
+    from pairmi.commands.fit_arguments import add_fit
     from pairmi.commands.labels_arguments import add_labels, add_plan
+    from pairmi.commands.map_arguments import add_map
     from pairmi.commands.price_arguments import add_price, add_tune
     from pairmi.commands.train_arguments import add_train
 
@@ -152,7 +156,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, add_price, add_tune, _rules, _data, add_labels, add_plan):
+    for add in (_mi, add_map, _decode, _design, add_price, add_tune, add_fit, _rules, _data, add_labels, add_plan):
         add(command)
     add_train(command("train", "train a model; the same command goes on where a killed run stopped").commands("what"))
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))

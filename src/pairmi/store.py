@@ -112,12 +112,13 @@ def resized(labels: Labels, length: int) -> Labels:
     return replace(labels, tokens=tokens, entropies=entropies, mi=triangle(grown(square(labels.mi, old), length)))
 
 
-def _arrow() -> tuple[ModuleType, ModuleType]:
+def arrow() -> tuple[ModuleType, ModuleType]:
+    """Pyarrow and its parquet, imported when a file needs them."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise PairmiError("labels: pyarrow is missing; pip install 'pairmi[labels]'") from error
+        raise PairmiError("parquet: pyarrow is missing; pip install 'pairmi[labels]'") from error
     return pyarrow, parquet
 
 
@@ -132,7 +133,7 @@ def shard_file(folder: Path, shard: int) -> Path:
 
 def _column(value: Any, name: str) -> Any:
     """As arrow keeps it: text, floats, or the smallest integers that hold the tokens."""
-    pa, _ = _arrow()
+    pa, _ = arrow()
     if not isinstance(value, Tensor):
         return pa.array(value, pa.string())
     array = value.numpy()
@@ -146,7 +147,7 @@ def _column(value: Any, name: str) -> Any:
 
 def write_shard(file: Path, labels: Labels, about: Mapping[str, Any]) -> None:
     """One file of states, whole or absent."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     columns = {field.name: _column(getattr(labels, field.name), field.name) for field in fields(labels)}
     table = pa.table(columns).replace_schema_metadata({"pairmi": json.dumps(about, sort_keys=True), "checksum": UNSEALED})
     sink = pa.BufferOutputStream()
@@ -166,7 +167,7 @@ def _value(column: Any) -> Any:
 
 def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
     """What `write_shard` wrote; refuses a file whose bytes have changed since."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     try:
         if wrong := damage(file):
             raise OSError(wrong)
@@ -187,7 +188,7 @@ def _description(file: Path, schema: Any) -> dict[str, Any]:
 
 def shard_about(file: Path) -> dict[str, Any]:
     """What a shard says of itself, without reading its states."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     try:
         return _description(file, parquet.read_schema(file))
     except (pa.ArrowException, OSError, json.JSONDecodeError) as error:

@@ -12,6 +12,7 @@ def add_labels(command: Callable[[str, str], ArgumentParser]) -> None:
     parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
     add_backbone(parser)
     parser.add_argument("--data", type=Path, help="proteins: FASTA file of sequences; 'cluster=' in a header names a family")
+    parser.add_argument("--structures", type=Path, metavar="DIR", help="ProteinMPNN's states for every PDB file of a folder, in turn")
     parser.add_argument("--out", type=folder, required=True, help="folder for the shards")
     parser.add_argument("--states", type=positive, required=True, help="how many; rounded up to whole shards")
     parser.add_argument("--seed", type=seed, default=0, help="of the states")

@@ -10,7 +10,6 @@ import torch
 from tqdm import tqdm
 
 from pairmi import api
-from pairmi.bench import report
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
 from pairmi.loading import load
 from pairmi.mi.sampled import SampledProbe
@@ -29,8 +28,7 @@ def run(options: argparse.Namespace) -> None:
     for canvas in tqdm(canvases, desc="mi", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)):
         found = _measured(model, canvas, options)
         if separator == opening and options.figure:
-            names = [model.task.position(i) for i in range(len(canvas.tokens))]
-            report.draw_map(found.matrix.numpy(), names, f"{model.name}: {canvas.text[:60]}", options.figure)
+            found.plot(f"{model.name}: mutual information\n{canvas.record or canvas.text[:81]}").savefig(options.figure, dpi=150)
         if options.json:
             print(separator, json.dumps(_document(canvas, found, options)), sep="", end="", flush=True)
         else:
@@ -52,6 +50,7 @@ def _document(canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dic
     named = {} if canvas.record is None else {"record": canvas.record}
     pairs = [{"i": i, "j": j, "nats": nats} for i, j, nats in found.strongest(options.top)]
     values = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in asdict(found).items()}
+    del values["names"], values["unknown"]  # the canvas says it
     values |= {"bound": None} if not _certified(options) else {}
     return named | {"canvas": canvas.text, "strongest": pairs} | values
 

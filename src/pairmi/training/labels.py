@@ -27,7 +27,7 @@ from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name
 from pairmi.store import Labels, Split, check, joined_labels, part_of, shard_file, triangle, write_index, write_shard
-from pairmi.training.states import State, States, grid_name
+from pairmi.training.states import ByShard, State, States, grid_name
 from pairmi.types import Meter, PairMatrix, PairmiError, Prediction
 
 Probing = Probe | SampledProbe
@@ -72,7 +72,8 @@ def describe(model: Model, states: States, probe: Probing, seed: int, shard: int
     """Everything that labels depend on."""
     about = {"format": 2, "backbone": identify(model), "form": probe.form, "seed": seed, "shard": shard}
     about |= {"draws": probe.draws} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
-    about |= {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about |= {"length": None if isinstance(states, ByShard) else model.length}
+    about |= {"symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
     dtype = model.backbone.dtype if isinstance(model.backbone, Transformer | MaskedLM) else torch.float32
     return about | asdict(effort) | ({} if dtype == torch.float32 else {"precision": str(dtype).removeprefix("torch.")})
 
@@ -168,16 +169,23 @@ class Labelling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
-        drawn, failures = bisect_failures(lambda _: self._draw(unit), [unit], lambda one: one.name)
+        model = self._model(unit)
+        drawn, failures = bisect_failures(lambda _: self._draw(unit, model), [unit], lambda one: one.name)
         if failures:
             return Outcome(unit, None, tuple(failures))
         made, failures = bisect_failures(
-            lambda some: label(self.model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
+            lambda some: label(model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
         )
         return Outcome(unit, None if failures else joined_labels(made), tuple(failures))
 
-    def _draw(self, unit: Unit) -> list[State]:
-        return self.effort.wanted(self.states.draw(self.model, unit.seed, unit.start // len(unit), len(unit)))
+    def _model(self, unit: Unit) -> Model:
+        if not isinstance(self.states, ByShard):
+            return self.model
+        own = self.states.model_of(unit.start // len(unit))
+        return replace(own, backbone=placed(own.backbone, str(device_of(self.model))))
+
+    def _draw(self, unit: Unit, model: Model) -> list[State]:
+        return self.effort.wanted(self.states.draw(model, unit.seed, unit.start // len(unit), len(unit)))
 
     def _canvas(self, unit: Unit, state: State) -> str:
         return f"{unit.name}: {state.source} canvas {self.model.vocab.decode(state.tokens)}"

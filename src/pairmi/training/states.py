@@ -61,6 +61,15 @@ class States(Protocol):
         ...
 
 
+@runtime_checkable
+class ByShard(Protocol):
+    """States of several models with the same weights, a shard of one of them."""
+
+    def model_of(self, shard: int) -> Model:
+        """Whose states a shard has."""
+        ...
+
+
 def grid_name(grid: Int[Tensor, " L"]) -> str:
     """A name for a complete sequence: of its tokens in one byte each, or in four where they need more."""
     tokens = grid.cpu().numpy()
