@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test lint chromium bench clean
+.PHONY: demo test lint chromium docs package bench clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python experiments/demo.py
@@ -23,6 +23,15 @@ lint: $(VENV)/dev.stamp
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
+
+docs: $(VENV)/dev.stamp  # the site, to build/docs/index.html; tutorials are executed
+	rm -rf build/docs
+	OMP_NUM_THREADS=1 $(RUN) sphinx -W --keep-going -q -d build/doctrees docs build/docs
+
+package: $(VENV)/dev.stamp  # wheel and sdist, to dist/
+	rm -rf dist
+	$(RUN) build --no-isolation
+	$(RUN) twine check --strict dist/*
 
 bench: $(VENV)/dev.stamp
 	$(VENV)/bin/pairmi bench exact --verify --figure docs/figures/exact.png
