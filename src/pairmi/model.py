@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.types import Backbone, Charge, PairwiseMI, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Charge, Coupling, PairwiseMI, Prediction, Tokens, Vocab
 
 
 @runtime_checkable
@@ -79,13 +79,16 @@ class Model:
     task: Task = field(default_factory=Sequences)
     head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
     calibration: Charge | None = None  # what `charge=calibrated` charges
+    tables: Coupling | None = None  # learned tables that were made for this backbone: what `draw=coupled` draws by
+    rule: str | None = None  # that it was tuned to: decodes where none is named
     longest: int | None = None  # the most positions it takes; None = no limit
     device: torch.device | None = None  # where it lives; None = where its parameters are
 
     def __repr__(self) -> str:
         length = self.length or (f"up to {self.longest}" if self.longest else "any number of")
         head = "with a head" if self.head is not None else "without a head"
-        return f"Model({self.name!r}: {length} positions over {self.vocab.size} symbols, on {device_of(self)}, {head})"
+        rule = "" if self.rule is None else f", tuned to {self.rule}"
+        return f"Model({self.name!r}: {length} positions over {self.vocab.size} symbols, on {device_of(self)}, {head}{rule})"
 
     @property
     def vocab(self) -> Vocab:
@@ -129,3 +132,9 @@ def device_of(backbone: Backbone) -> torch.device:
         return device_of(backbone.backbone)
     first = next(chain(backbone.parameters(), backbone.buffers()), None) if isinstance(backbone, nn.Module) else None
     return torch.device("cpu") if first is None else first.device
+
+
+def position_names(model: Backbone, length: int) -> tuple[str, ...]:
+    """What people call the positions of a sequence: as its task says, or counted from 1."""
+    task = model.task if isinstance(model, Model) else Sequences()
+    return tuple(task.position(index) for index in range(length))

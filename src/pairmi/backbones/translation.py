@@ -1,6 +1,6 @@
 """Between our token ids (0..V-1, then the mask) and those of a foreign model, which puts special tokens around a sequence."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.types import LogProbs, PairmiError, Tokens, Vocab
+from pairmi.types import LogProbs, PairmiError, Places, Tokenizer, Tokens, Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
-BLANK = "□"  # stands for an unknown position where "." and "_" are symbols themselves
+SPARE = "□▢⬚\ue000"  # the first that is free stands for an unknown position where "." and "_" are symbols themselves
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,12 @@ class Translation:
     mask: int
     before: tuple[int, ...]  # special tokens in front of every sequence
     after: tuple[int, ...]
+    tokenizer: Tokenizer | None = None  # of text, where symbols have several letters
 
     @property
     def vocab(self) -> Vocab:
         """Our alphabet."""
-        return Vocab(tuple(self.ids), "".join(blank for blank in "._" if blank not in self.ids) or BLANK)
+        return Vocab(tuple(self.ids), blanks_beside(self.ids), self.tokenizer)
 
     @property
     def largest(self) -> int:
@@ -50,9 +51,13 @@ class Translation:
         """What the model says of our positions, without that of its special tokens."""
         return values[:, len(self.before) : values.shape[1] - len(self.after)]
 
-    def log_probs(self, logits: Float[Tensor, "B T C"]) -> LogProbs:
-        """The usable columns of our positions, normalised among themselves in float32."""
-        return functional.log_softmax(self.within(logits)[:, :, self._table(logits.device)[:-1]].float(), dim=-1)
+    def outputs(self, places: Places, shift: int) -> Places:
+        """Where among its T outputs the model speaks of these of our positions."""
+        return (places + len(self.before) - shift).clamp_min(0)
+
+    def log_probs(self, logits: Float[Tensor, "B L C"]) -> LogProbs:
+        """The usable columns, normalised among themselves in float32."""
+        return functional.log_softmax(logits[:, :, self._table(logits.device)[:-1]].float(), dim=-1)
 
     def _table(self, device: torch.device) -> Int[Tensor, " N"]:
         """The model's id of each of ours, the mask last; made once for a device."""
@@ -80,6 +85,11 @@ class Translation:
                 f"token ids: {strange[0]} is no usable symbol of this model's tokenizer (a special token inside the sequence?)"
             )
         return torch.tensor([known[i] for i in listed], dtype=torch.long)
+
+
+def blanks_beside(symbols: Container[str]) -> str:
+    """What can stand for an unknown position beside these symbols."""
+    return "".join(blank for blank in "._" if blank not in symbols) or next(blank for blank in SPARE if blank not in symbols)
 
 
 def around(ids: list[Any], mask: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

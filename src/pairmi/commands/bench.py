@@ -98,6 +98,8 @@ def _probe(options: argparse.Namespace, records: Records) -> None:
     from pairmi.store import read_store
 
     found, settings = read_store(options.labels)
+    if "draws" in settings:
+        raise PairmiError(f"bench probe: {options.labels} holds labels from draws, of which nothing was pruned; give exact ones")
     model, probe = load(options.backbone), Probe(settings["form"], settings["floor"])
     records += probing.rows_records(found, settings)
     print(report.table(records, probing.ROWS))

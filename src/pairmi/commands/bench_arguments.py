@@ -28,7 +28,9 @@ def _boards(parser: ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true", help="also with verification")
     parser.add_argument("--batch", type=positive, default=128, help="boards decoded at once; changes the time only")
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="tune on validation, report on test")
-    parser.add_argument("--boards", choices=("puzzles", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens")
+    parser.add_argument(
+        "--boards", choices=("puzzles", "minimal", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens"
+    )
     parser.add_argument("--temperature", type=amount, help="of the draws; 0 = the likeliest symbols; default: 0 for puzzles, else 1")
     parser.add_argument("--accept", type=fraction, default=0.999, help="at temperature 0 with --verify: how sure the conditional must be")
     parser.add_argument("--seed", type=seed, default=0, help="of the draws")

@@ -71,7 +71,9 @@ def reads_fasta(argument: str) -> bool:
         return next((line for line in lines if line.strip()), "").startswith(">")
 
 
-def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[[Canvas], None] = lambda canvas: None) -> Iterator[Canvas]:
+def checked_canvases(
+    model: Model, options: argparse.Namespace, check: Callable[[Canvas], None] = lambda canvas: None, complete: bool = False
+) -> Iterator[Canvas]:
     """Every canvas that the model takes and `check` does not refuse; the first bad one ends it, or with --skip-invalid is reported."""
     options.skipped = 0
     for number, (name, text, record) in enumerate(canvas_lines(options.canvas)):
@@ -79,7 +81,7 @@ def checked_canvases(model: Model, options: argparse.Namespace, check: Callable[
             wrong = model.task.complaint(text, model.vocab.blanks)
             if wrong:
                 raise PairmiError(f"{name}: {wrong}")
-            canvas = Canvas(number, name, text, tokenise(model, text, name), record)
+            canvas = Canvas(number, name, text, tokenise(model, text, name, complete), record)
             check(canvas)
         except PairmiError as error:
             if not options.skip_invalid:

@@ -17,9 +17,10 @@ from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
+from pairmi.results import Result
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
-from pairmi.types import PairmiError, Result
+from pairmi.types import PairmiError
 
 WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
 
@@ -76,7 +77,10 @@ def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
 def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
     engine = chosen_engine(options)
-    model = load(options.backbone, attention="mi=attention" in options.rule, head=options.head, device=loading_device(options))
+    model = load(options.backbone, attention="mi=attention" in (options.rule or ""), head=options.head, device=loading_device(options))
+    if options.rule is None:
+        options.rule = api.default_rule(model)
+        print(f"pairmi decode: by {options.rule}{', to which the model was tuned' if model.rule else ''}", file=sys.stderr)
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
     job = Filling(model, options.rule, sampling, options.trace, options.batch)

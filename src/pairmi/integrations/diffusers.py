@@ -18,8 +18,9 @@ from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.loading import with_head
 from pairmi.model import Model
+from pairmi.results import Step
 from pairmi.spec import rule as parse_rule
-from pairmi.types import PairmiError, Prediction, Step, Tokens, Vocab
+from pairmi.types import PairmiError, Prediction, Tokens, Vocab
 
 
 @lru_cache(maxsize=4)

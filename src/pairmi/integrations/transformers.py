@@ -14,7 +14,8 @@ from pairmi.backbones.huggingface import translate
 from pairmi.backbones.translation import Translation
 from pairmi.loading import with_head
 from pairmi.model import Model, Wrapped
-from pairmi.types import Backbone, PairmiError, Prediction, Result, Tokens
+from pairmi.results import Result
+from pairmi.types import Backbone, PairmiError, Prediction, Tokens
 
 CustomGenerate = Callable[..., Int[Tensor, "B T"]]
 
