@@ -7,7 +7,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent / "src"), os.environ.get("PYTHONPATH")]))  # for the tutorials' kernels
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(HERE.parent / "src"), os.environ.get("PYTHONPATH")])
+)  # for the tutorials' kernels
 
 import site_parts  # noqa: E402 (beside this file)
 

@@ -66,7 +66,7 @@ def results() -> str:
 def links(name: str) -> str:
     """To the tutorial as a notebook."""
     stem = Path(name).name
-    return f"[Open in Colab]({COLAB}/{stem}.ipynb) · <a href=\"../notebooks/{stem}.ipynb\" download>download the notebook</a>"
+    return f'[Open in Colab]({COLAB}/{stem}.ipynb) · <a href="../notebooks/{stem}.ipynb" download>download the notebook</a>'
 
 
 def notebooks(app: Any, error: Exception | None) -> None:

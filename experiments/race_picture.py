@@ -59,7 +59,9 @@ def style(found: list[dict]) -> str:
         at = 100 * PASS * n / whole
         lines.append(f"@keyframes k{n}{{0%,{at:.2f}%{{opacity:0}}{at + 0.01:.2f}%,100%{{opacity:1}}}}.p{n}{{animation-name:k{n}}}")
         end = min(99.9, at + 100 * 6 * PASS / whole)
-        lines.append(f"@keyframes n{n}{{0%,{at:.2f}%{{opacity:.85}}{end:.2f}%,100%{{opacity:0}}}}.p{n} .new{{animation:{whole:.2f}s n{n} linear infinite}}")
+        lines.append(
+            f"@keyframes n{n}{{0%,{at:.2f}%{{opacity:.85}}{end:.2f}%,100%{{opacity:0}}}}.p{n} .new{{animation:{whole:.2f}s n{n} linear infinite}}"
+        )
     for n in sorted({run["passes"] for run in found}):
         at = 100 * PASS * n / whole
         lines.append(f"@keyframes b{n}{{0%{{transform:scaleX(0)}}{at:.2f}%,100%{{transform:scaleX(1)}}}}.b{n}{{animation-name:b{n}}}")
@@ -71,7 +73,10 @@ def picture(found: list[dict]) -> str:
     """The whole file."""
     width, height = 3 * 9 * CELL + 2 * GAP + 40, TOP + 9 * CELL + 58
     title = "; ".join(f"{run['name']}: {run['passes']} passes, {run['judged']}" for run in found)
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">', f"<title>{title}</title>"]
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">',
+        f"<title>{title}</title>",
+    ]
     lines += [f"<style>{style(found)}</style>", f'<rect width="{width}" height="{height}" rx="8" fill="#f6f7f9"/>']
     for n, run in enumerate(found):
         lines += board(run, 20 + n * (9 * CELL + GAP))
