@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE = 1
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python experiments/demo.py
 
-test: lint chromium
+test: lint chromium docs
 	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --dist loadfile --ignore tests/spread
 	$(RUN) pytest tests/spread  # alone: it looks for processes that are left behind
 
