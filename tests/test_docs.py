@@ -106,7 +106,9 @@ def measured_columns() -> list:
             pages.append(page)
         for line in body.splitlines() if page else ():
             cells = line.strip("|").split("|")
-            found += [(number, page, cells[0].strip()) for page, cell in zip(pages, cells, strict=True) if page for number in NUMBER.findall(cell)]
+            found += [
+                (number, page, cells[0].strip()) for page, cell in zip(pages, cells, strict=True) if page for number in NUMBER.findall(cell)
+            ]
     return found
 
 
