@@ -1,0 +1,114 @@
+"""Fixed schedules with the least price in exact worlds, and what a learnt coupling costs beside a pass."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from statistics import median
+
+import torch
+
+from pairmi.backbones.tabular import Tabular
+from pairmi.counting import Counting
+from pairmi.draw import Streams
+from pairmi.mi.probed_tables import ProbedTables
+from pairmi.model import Model
+from pairmi.pricing.exact import exact_price
+from pairmi.selectors.coupled import Coupled
+from pairmi.spec import rule
+from pairmi.types import Coupling, PairmiError, Selection, Selector, Turn, Waiting
+
+LIMITS = (1e-9, 0.1, 1.0)  # nats
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Given sets in a given order, whatever the canvas says."""
+
+    sets: tuple[tuple[int, ...], ...]
+
+    def __call__(self, turn: Turn) -> Selection:
+        """The first set that is still unknown."""
+        order = torch.full_like(turn.prediction.tokens, -1)
+        for mine in reversed(self.sets):
+            unknown = turn.prediction.masked[:, mine[0]]
+            ranks = torch.full_like(order[0], -1)
+            ranks[list(mine)] = torch.arange(len(mine))
+            order = torch.where(unknown[:, None], ranks, order)
+        nothing = torch.zeros_like(order)
+        return Selection(order >= 0, order, Waiting(nothing, nothing - 1, nothing.double()))
+
+
+def schedules(length: int, passes: int, ordered: bool) -> Iterator[Schedule]:
+    """All ways to fill so many positions in so many passes; with `ordered`, the order inside a set counts."""
+    for order in permutations(range(length)):
+        for cuts in combinations(range(1, length), passes - 1):
+            ends = (0, *cuts, length)
+            sets = tuple(order[a:b] for a, b in zip(ends, ends[1:], strict=False))
+            if ordered or all(list(part) == sorted(part) for part in sets):
+                yield Schedule(sets)
+
+
+def least(world: Tabular, passes: int, coupled: bool) -> float:
+    """The least price of any fixed schedule of so many passes."""
+    canvas, best = torch.full((world.length,), world.vocab.size), float("inf")
+    for schedule in schedules(world.length, passes, coupled):
+        selector: Selector = Coupled(schedule, ProbedTables()) if coupled else schedule
+        best = min(best, exact_price(world, canvas, selector).nats)
+        if best < LIMITS[0]:
+            break
+    return best
+
+
+def best_passes(world: Tabular, coupled: bool) -> dict[str, float]:
+    """The fewest passes of a fixed schedule at each limit."""
+    prices = {passes: least(world, passes, coupled) for passes in range(1, world.length + 1)}
+    return {f"{limit:.2g}": min(n for n, nats in prices.items() if nats <= limit) for limit in LIMITS}
+
+
+def rule_passes(world: Tabular, coupled: bool) -> dict[str, float]:
+    """The fewest passes of `mi-bound`, over its budgets and orders, at each limit; it looks at the canvas, so that they may be broken."""
+    canvas, found = torch.full((world.length,), world.vocab.size), list[tuple[float, float]]()
+    for budget in (0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1, 2, 4):
+        for order in ("lowest-entropy", "highest-entropy", "information"):
+            spec = f"mi-bound:mi=probe,floor=0,budget={budget},order={order}"
+            priced = exact_price(world, canvas, rule(f"{spec},draw={'probed' if coupled else 'marginal'}", Model(world)))
+            found.append((priced.nats, priced.passes))
+    return {f"{limit:.2g}": min(passes for nats, passes in found if nats <= limit) for limit in LIMITS}
+
+
+def cost_of_a_set(model: Model, spec: str, rows: int = 64, rounds: int = 9) -> dict[str, float]:
+    """Seconds of a pass and of drawing whole sets by learnt tables, measured alternately at states half way through decoding."""
+    coupling, meter = model.tables, Counting(model)
+    if not isinstance(coupling, Coupling):
+        raise PairmiError(f"cost: model {model.name!r} has no tables")
+    grid = torch.rand(rows, model.length or 0, generator=torch.Generator().manual_seed(0)).argsort(1)
+    tokens = torch.where(grid < 50, model.vocab.size, grid % model.vocab.size)
+    prediction = meter(tokens)
+    selection = rule(spec, model)(Turn(prediction, meter, Streams(0, torch.arange(rows)), {}))
+    size = selection.chosen.sum(1)
+    members = torch.where(selection.chosen, selection.order, tokens.shape[1]).argsort(1)[:, : int(size.max())]
+
+    def together() -> None:
+        state, going = coupling.begin(prediction, members, meter), torch.arange(rows)
+        for rank in range(int(size.max())):
+            keep = size[going] > rank
+            going, state = going[keep], {name: value[keep] for name, value in state.items()}
+            ranks = torch.full_like(going, rank)
+            state = coupling.after(state, ranks, coupling.shifted(state, ranks).argmax(-1), meter)
+
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        meter(tokens)
+        middle = time.perf_counter()
+        together()
+        times.append((middle - start, time.perf_counter() - middle))
+    shares = [own / one for one, own in times]
+    return {
+        "pass_ms": 1e3 * median(one for one, _ in times),
+        "set_ms": 1e3 * median(own for _, own in times),
+        "share": median(shares),
+        "members": float(size.double().mean()),
+        "rows": float(rows),
+    }
