@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from statistics import median
 
 import torch
@@ -44,7 +44,7 @@ def schedules(length: int, passes: int, ordered: bool) -> Iterator[Schedule]:
     for order in permutations(range(length)):
         for cuts in combinations(range(1, length), passes - 1):
             ends = (0, *cuts, length)
-            sets = tuple(order[a:b] for a, b in zip(ends, ends[1:], strict=False))
+            sets = tuple(order[a:b] for a, b in pairwise(ends))
             if ordered or all(list(part) == sorted(part) for part in sets):
                 yield Schedule(sets)
 

@@ -5,7 +5,7 @@ import json
 
 from pairmi.loading import EMBEDDED
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import COMMITS, ESTIMATES, parameters
+from pairmi.spec import COMMITS, DRAWS, ESTIMATES, parameters
 from pairmi.tasks.tables import WORLDS
 
 
@@ -14,7 +14,7 @@ def run(options: argparse.Namespace) -> None:
     rows = [
         {
             "name": name,
-            "parameters": parameters(name) | {"commit": COMMITS[0]},
+            "parameters": parameters(name) | {"commit": COMMITS[0], "draw": DRAWS[0]},
             "about": (rule.__doc__ or "").splitlines()[0],
             "reference": vars(rule)["reference"],
         }
@@ -28,4 +28,5 @@ def run(options: argparse.Namespace) -> None:
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
     print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
+    print(f"draw = {' | '.join(DRAWS)}, for every rule: members from their marginals, or shifted by those before them: by learnt or by exact tables")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")
