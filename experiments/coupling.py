@@ -37,8 +37,8 @@ SETS = (  # who is filled together, from careful to reckless
     "mi-bound:budget=3",
     "top-k:k=4",
 )
-PLAIN = ("sequential", "eb:budget=0.1", SETS[2], *(f"{sets},draw=coupled" for sets in SETS[:4]), SETS[0])
-VERIFIED = (SETS[2], *(f"{sets},draw=coupled" for sets in (SETS[0], SETS[3], SETS[4])))
+PLAIN = (f"{SETS[0]},draw=coupled", f"{SETS[1]},draw=coupled", "sequential", "eb:budget=0.1", SETS[2], SETS[0])
+VERIFIED = (f"{SETS[3]},draw=coupled", f"{SETS[0]},draw=coupled", f"{SETS[4]},draw=coupled", SETS[2])
 PROTEIN = ("top-k:k=4", "top-k:k=8")
 
 
@@ -99,7 +99,7 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
                 for part in tqdm(list(units(0, options.exact)), desc=f"{sets}, exact"):
                     priced(model, ledger, sets, ("probed",), empty, part)
         if what in ("plain", "verified"):
-            for spec in PLAIN if what == "plain" else VERIFIED:
+            for spec in (PLAIN if what == "plain" else VERIFIED)[: options.rules]:
                 for part in tqdm(list(units(0, options.boards if what == "plain" else options.verified)), desc=f"{what} {spec}"):
                     made(model, ledger, spec, {"verify": what == "verified"}, part, [empty] * UNIT, what)
         if what == "solve":
@@ -138,6 +138,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--boards", type=int, default=1000)
     parser.add_argument("--sets", type=int, default=len(SETS), help="so many of the set rules, the first ones")
+    parser.add_argument("--rules", type=int, help="so many of the rules that are decoded with, the first ones; default: all")
     parser.add_argument("--exact", type=int, default=100, help="boards with exact tables")
     parser.add_argument("--verified", type=int, default=300, help="boards")
     parser.add_argument("--puzzles", type=int, default=200)
