@@ -28,5 +28,5 @@ def run(options: argparse.Namespace) -> None:
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
     print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
-    print(f"draw = {' | '.join(DRAWS)}, for every rule: members from their marginals, or shifted by those before them: by learnt or by exact tables")
+    print(f"draw = {' | '.join(DRAWS)}, for every rule: from marginals, or shifted by the members before: by learnt or by exact tables")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")
