@@ -31,7 +31,18 @@ CANVASES = torch.where(torch.rand(9, 8, generator=generator(1)) < 0.8, 4, 1)
 
 def tables(seed: int = 0, fresh: bool = False, **changes: Any) -> TableHead:
     torch.manual_seed(seed)
-    sizes = {"width": 16, "symbols": 4, "length": 8, "inner": 12, "rank": 4, "gates": 3, "places": 3, "paths": 2, "hidden": 10}
+    sizes = {
+        "width": 16,
+        "symbols": 4,
+        "length": 8,
+        "inner": 12,
+        "rank": 4,
+        "forms": 3,
+        "form_rank": 2,
+        "places": 3,
+        "paths": 2,
+        "hidden": 10,
+    }
     head = TableHead(TableConfig(**sizes | {"channels": 3} | changes))
     if not fresh:
         torch.nn.init.normal_(head.shift.weight)

@@ -94,6 +94,18 @@ def test_finished_tables_are_loaded_and_gone_on_from(tmp_path: Path) -> None:
         make_tables(MODEL, (2,), WALKS, ABOUT, TableTraining(), str(file))
 
 
+def test_fresh_tables_begin_with_what_the_head_knows() -> None:
+    head = LowRankHead(LowRankConfig(16, 4, 1, 8))
+    headed = replace(MODEL, head=head)
+    begun = make_tables(headed, None, WALKS, ABOUT, TableTraining())
+    assert begun.about()["start"]
+    assert torch.equal(begun.head.inner.weight, head.inner.weight)
+    assert torch.equal(begun.head.project.weight, head.project.weight)
+    assert begun.head.pair[:, :, :4].mean((0, 1)).abs().max() < 1e-5
+    assert not make_tables(headed, (1,), WALKS, ABOUT, TableTraining()).about()["start"]  # of another layer it knows nothing
+    assert not make_tables(replace(MODEL, head=LowRankHead(LowRankConfig(16, 4, 1, 8, rank=3))), None, WALKS, ABOUT, TableTraining()).start
+
+
 def test_what_cannot_be_learnt_from_is_refused() -> None:
     few = replace(WALKS, sequence=torch.zeros_like(WALKS.sequence))
     with pytest.raises(PairmiError, match="leave nothing to train or to validate on; make more"):
