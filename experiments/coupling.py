@@ -26,7 +26,7 @@ from pairmi.pricing.price import measure
 from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 from pairmi.tasks.tables import markov_chain, permutations, random_table
-from studies.coupling import best_passes, cost_of_a_set, rule_passes
+from studies.coupling import best_passes, cost_of_coupling, rule_passes
 
 UNIT = 50
 SETS = (  # who is filled together, from careful to reckless
@@ -108,7 +108,7 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
                 for part in tqdm(list(units(0, options.puzzles)), desc=f"solve {spec}"):
                     made(model, ledger, spec, {"greedy": True}, part, list(puzzles[part[0] : part[-1] + 1]), "solve")
         if what == "cost":
-            ledger.measured({"what": "cost"} | depends_on(model, f"{SETS[0]},draw=coupled"), lambda: cost_of_a_set(model, SETS[0]))
+            ledger.measured({"what": "cost"} | depends_on(model, f"{SETS[0]},draw=coupled"), lambda: cost_of_coupling(model, SETS[0]))
 
 
 def others(ledger: Ledger, options: argparse.Namespace) -> None:

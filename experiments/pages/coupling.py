@@ -141,7 +141,7 @@ def page(ledger: Ledger, out: Path) -> str:
     parts += [f"## {title}\n\n{boards(by[what])}\n" for what, title in titles.items() if by[what]]
     for record in by["cost"]:
         parts.append(
-            f"## Cost\n\nLearnt tables for whole sets of {record['members']:.1f} members on {record['rows']:.0f} boards take {record['set_ms']:.1f} ms beside {record['pass_ms']:.0f} ms of a pass in bfloat16: {record['share']:.1%} (median of alternate measurements, one thread).\n"
+            f"## Cost\n\nIn one decoding of {record['boards']:.0f} boards, {record['members']:.1f} members a pass, learnt tables take {record['coupling']:.2f} s beside {record['pass']:.2f} s of passes in bfloat16: {record['share']:.1%} (they take turns; one thread).\n"
         )
     if of["protein"]:
         parts.append(f"## Proteins of 72 residues, unconditional\n\n{prices(of['protein'])}\n")

@@ -1,22 +1,22 @@
 """Fixed schedules with the least price in exact worlds, and what a learnt coupling costs beside a pass."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
-from statistics import median
 
 import torch
+from torch import Tensor
 
 from pairmi.backbones.tabular import Tabular
-from pairmi.counting import Counting
-from pairmi.draw import Streams
+from pairmi.bench.stopwatch import Stopwatch, timed_passes
+from pairmi.commit import Sampling
+from pairmi.decoding import decode
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.model import Model
 from pairmi.pricing.exact import exact_price
 from pairmi.selectors.coupled import Coupled
 from pairmi.spec import rule
-from pairmi.types import Coupling, PairmiError, Selection, Selector, Turn, Waiting
+from pairmi.types import Coupling, Meter, PairmiError, Prediction, Selection, Selector, State, Turn, Waiting
 
 LIMITS = (1e-9, 0.1, 1.0)  # nats
 
@@ -77,38 +77,37 @@ def rule_passes(world: Tabular, coupled: bool) -> dict[str, float]:
     return {f"{limit:.2g}": min(passes for nats, passes in found if nats <= limit) for limit in LIMITS}
 
 
-def cost_of_a_set(model: Model, spec: str, rows: int = 64, rounds: int = 9) -> dict[str, float]:
-    """Seconds of a pass and of drawing whole sets by learnt tables, measured alternately at states half way through decoding."""
-    coupling, meter = model.tables, Counting(model)
-    if not isinstance(coupling, Coupling):
+@dataclass(frozen=True)
+class TimedCoupling:
+    """A coupling under the watch."""
+
+    inner: Coupling
+    watch: Stopwatch
+
+    def begin(self, prediction: Prediction, members: Tensor, backbone: Meter) -> State:
+        """As the inner one."""
+        with self.watch.during("coupling"):
+            return self.inner.begin(prediction, members, backbone)
+
+    def after(self, state: State, rank: Tensor, symbol: Tensor, backbone: Meter) -> State:
+        """As the inner one."""
+        with self.watch.during("coupling"):
+            return self.inner.after(state, rank, symbol, backbone)
+
+    def shifted(self, state: State, rank: Tensor) -> Tensor:
+        """As the inner one."""
+        with self.watch.during("coupling"):
+            return self.inner.shifted(state, rank)
+
+
+def cost_of_coupling(model: Model, spec: str, boards: int = 64) -> dict[str, float]:
+    """Seconds of passes and of learnt tables in one decoding of boards from nothing, where they take turns."""
+    if model.tables is None:
         raise PairmiError(f"cost: model {model.name!r} has no tables")
-    grid = torch.rand(rows, model.length or 0, generator=torch.Generator().manual_seed(0)).argsort(1)
-    tokens = torch.where(grid < 50, model.vocab.size, grid % model.vocab.size)
-    prediction = meter(tokens)
-    selection = rule(spec, model)(Turn(prediction, meter, Streams(0, torch.arange(rows)), {}))
-    size = selection.chosen.sum(1)
-    members = torch.where(selection.chosen, selection.order, tokens.shape[1]).argsort(1)[:, : int(size.max())]
-
-    def together() -> None:
-        state, going = coupling.begin(prediction, members, meter), torch.arange(rows)
-        for rank in range(int(size.max())):
-            keep = size[going] > rank
-            going, state = going[keep], {name: value[keep] for name, value in state.items()}
-            ranks = torch.full_like(going, rank)
-            state = coupling.after(state, ranks, coupling.shifted(state, ranks).argmax(-1), meter)
-
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        meter(tokens)
-        middle = time.perf_counter()
-        together()
-        times.append((middle - start, time.perf_counter() - middle))
-    shares = [own / one for one, own in times]
-    return {
-        "pass_ms": 1e3 * median(one for one, _ in times),
-        "set_ms": 1e3 * median(own for _, own in times),
-        "share": median(shares),
-        "members": float(size.double().mean()),
-        "rows": float(rows),
-    }
+    watch = Stopwatch()
+    selector = Coupled(rule(spec, model), TimedCoupling(model.tables, watch))
+    canvases = torch.full((boards, model.length or 0), model.vocab.size)
+    made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
+    passes = sum(one.passes for one in made) / boards
+    seconds = {name: watch.seconds[name] for name in ("pass", "coupling")}
+    return seconds | {"share": seconds["coupling"] / seconds["pass"], "members": canvases.shape[1] / passes, "boards": float(boards)}

@@ -4,7 +4,7 @@ from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.tasks.tables import markov_chain, permutations
 from pairmi.types import PairmiError
-from studies.coupling import Schedule, best_passes, cost_of_a_set, rule_passes, schedules
+from studies.coupling import Schedule, best_passes, cost_of_coupling, rule_passes, schedules
 from worlds import decode, generator, tabular, unknown
 
 
@@ -26,4 +26,4 @@ def test_tables_save_passes_at_no_price() -> None:
 
 def test_a_cost_needs_tables() -> None:
     with pytest.raises(PairmiError, match="cost: model 'sudoku4' has no tables"):
-        cost_of_a_set(load("sudoku4"), "top-k")
+        cost_of_coupling(load("sudoku4"), "top-k")
