@@ -27,13 +27,13 @@ class TableConfig:
     length: int  # the one that the backbone takes
     layers: int = 1  # how many layers of the backbone are reported side by side
     inner: int = 96
-    rank: int = 16  # features of a symbol at a position
+    rank: int = 24  # features of a symbol at a position
     forms: int = 16  # bilinear forms of a pair, of the same rank as those of the MI head
     form_rank: int = 16
     places: int = 12  # learned features of where two positions are
     paths: int = 4  # kinds of paths through a third position
-    hidden: int = 48  # of the network for a drawn symbol and a symbol that it may move
-    channels: int = 6  # of its messages
+    hidden: int = 80  # of the network for a drawn symbol and a symbol that it may move
+    channels: int = 12  # of its messages
 
     def __post_init__(self) -> None:
         if min(asdict(self).values()) < 1:
@@ -118,18 +118,16 @@ class TableHead(nn.Module):
     ) -> Float[Tensor, "... V K"]:
         """Of each drawn (sender, symbol) to each symbol of the receiver; the leading dimensions of all broadcast."""
         hidden, forms = self.config.hidden, self.config.forms
-        taken = functional.one_hot(drawn, self.config.symbols).to(places.dtype)  # [*N, V]
-        mine = (sender.symbol * taken[..., None]).sum(-2, keepdim=True)  # features of the drawn symbol
-        drawn_part = (sender.parts[..., :hidden] * taken[..., None]).sum(-2) + (
-            receiver.parts[..., hidden : 2 * hidden] * taken[..., None]
-        ).sum(-2)
+        symbol = drawn[..., None, None]
+        mine = torch.take_along_dim(sender.symbol, symbol, dim=-2)  # features of the drawn symbol, [..., 1, F]
+        of_sender, of_receiver = (x[..., n * hidden : (n + 1) * hidden] for n, x in enumerate((sender.parts, receiver.parts)))
         bilinear = (sender.form * receiver.form * self.signs.flatten()).unflatten(-1, (forms, -1)).sum(-1)
-        form = torch.cat([places, bilinear / (2 + bilinear.abs())], dim=-1)
-        base = drawn_part + linear(self.place, form)
-        both = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1))
-        total = both + sender.parts[..., 2 * hidden : 3 * hidden] + receiver.parts[..., 3 * hidden :] + base[..., None, :]
-        total = (total + taken[..., None] * self.same).relu()
-        return linear(self.message, linear(self.second, total).relu())
+        base = linear(self.place, torch.cat([places, bilinear / (2 + bilinear.abs())], dim=-1))[..., None, :]
+        base = base + torch.take_along_dim(of_sender, symbol, dim=-2) + torch.take_along_dim(of_receiver, symbol, dim=-2)
+        total = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1)).add_(base)
+        total = total.add_(sender.parts[..., 2 * hidden : 3 * hidden]).add_(receiver.parts[..., 3 * hidden :])
+        total = total.add_(functional.one_hot(drawn, self.config.symbols)[..., None] * self.same).relu_()
+        return linear(self.message, linear(self.second, total).relu_())
 
     def moved(
         self, log_p: Float[Tensor, "... V"], low: Float[Tensor, "... V K"], high: Float[Tensor, "... V K"], total: Float[Tensor, "... V K"]
