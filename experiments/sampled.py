@@ -388,7 +388,7 @@ The surprise of a symbol predicts nothing of what it moves. A factor for each sy
 
 ## Until an error
 
-`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is biased by the last column: less than a tenth of the error asked for.
+`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is biased by the last column: less than a tenth of the error asked for. Rounds are wasteful near the size of the alphabet: the full probe takes 20 rows a position here.
 
 {report.table(found["errors"]["rows"], tuple(found["errors"]["rows"][0]))}
 
