@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pairmi.tasks.protein.fasta import Record, read_proteins
 
 CODE = "import sys; from pairmi.cli import main; sys.exit(main())"
 PIECE = 12  # residues
+TIMED = 1000  # rows, at the least
 WAYS = ("masking", "jacobian", "substitution", "mi")
 BY = ("--by", "masking", "--blocks", "2", "--precision", "bfloat16")
 
@@ -40,7 +42,7 @@ def watched(run: subprocess.Popen, out: Path, until: int | None = None) -> dict[
         count = len(list(out.glob("*.parquet")))
         status = Path(f"/proc/{run.pid}/statm")
         pages = status.read_text().split() if status.is_file() else []
-        if count and len(pages) > 1:
+        if count and len(pages) > 1 and pages[1] != "0":  # which it is when the process has just ended
             memory[count] = int(pages[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
         if until is not None and count >= until:
             break
@@ -57,7 +59,9 @@ def speed(model: Model, records: list[Record]) -> list[dict[str, float | str]]:
     lines = []
     for by in WAYS:
         way, spent, plain, rows = Way(by, blocks=2, deals=1, floor=0.0), 0.0, 0.0, 0
-        for record in records:
+        for record in cycle(records):
+            if rows >= TIMED:
+                break
             tokens = model.vocab.encode(record.text)
             model(tokens[None])
             start = time.process_time()
