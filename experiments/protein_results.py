@@ -72,7 +72,7 @@ def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | N
 def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
     setup = natural(texts, options.proteins, str(options.validation))
-    maker = Maker(model, Ledger(options.records / "protein-sequences.jsonl"))
+    maker = Maker(model, Ledger(options.records / f"protein-sequences-{options.precision}.jsonl"))
     settings = thinned(all_settings(), options.every)
     return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
@@ -137,7 +137,7 @@ PARTS: dict[
     str, tuple[Callable[[Model, argparse.Namespace], Record], Sequence[str], Sequence[str]]
 ] = {  # with what it needs and depends on
     "perplexity": (perplexities, ("train", "validation"), ("families",)),
-    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored")),
+    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored", "precision")),
     "head": (head_part, ("labels",), ("held_out",)),
     "contacts": (touching, ("pdb",), ("structures", "blocks", "deals")),
 }
@@ -157,6 +157,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="protein")
     parser.add_argument("--head", help="default: the embedded one")
+    parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"), help="of the model's matrix products")
     parser.add_argument("--train", type=Path, help="FASTA file that the model was trained on")
     parser.add_argument("--validation", type=Path, help="FASTA file of other families")
     parser.add_argument("--labels", type=Path, help="folder of the labels that the head was trained on")
@@ -179,7 +180,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    model = load(options.model, head=options.head)
+    model = load(options.model, head=options.head, precision=options.precision)
     found = {name: measured(name, model, options) for name in ([options.only] if options.only else PARTS)}
     if options.only is None:
         text = page(found, model, options)

@@ -8,8 +8,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.text import Text
 from pairmi.model import Model, innermost
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import Backbone, PairmiError, Vocab
 
 
 def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:
@@ -35,6 +36,34 @@ def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool 
     return tokens
 
 
+def continuation(model: Backbone, prompt: Any, new_tokens: int, chat: bool = False, name: str = "prompt") -> Int[Tensor, " L"]:
+    """A text and as many unknown positions behind it; with `chat` the text is a question, put as the model's chat template does."""
+    if not isinstance(prompt, str):
+        raise PairmiError(f"{name}: expected a string, got {type(prompt).__name__}")
+    if new_tokens < 1:
+        raise PairmiError(f"{name}: new_tokens={new_tokens}: must be at least 1")
+    vocab, longest = model.vocab, model.longest if isinstance(model, Model) else None
+    if chat:
+        if not isinstance(vocab.tokenizer, Text):
+            raise PairmiError(f"{name}: chat=True is for text models; this one has no tokenizer")
+        prompt = vocab.tokenizer.chat(prompt)
+    given = vocab.encode(prompt, name)
+    if longest is not None and len(given) + new_tokens > longest:
+        raise PairmiError(f"{name}: {len(given)} tokens and {new_tokens} new ones are too many for this model; at most {longest} in all")
+    return tokenise(model, torch.cat([given, torch.full((new_tokens,), vocab.size)]), name)
+
+
+def symbol_id(vocab: Vocab, symbol: str | int, name: str) -> int:
+    """The id of a symbol that is given by its id, its name or its text."""
+    if isinstance(symbol, int):
+        found = [symbol]
+    else:
+        found = [vocab.symbols.index(symbol)] if symbol in vocab.symbols else vocab.encode(symbol, name).tolist()
+    if len(found) != 1 or not 0 <= found[0] < vocab.size:
+        raise PairmiError(f"{name}: expected one symbol, or its id from 0 to {vocab.size - 1}, got {symbol!r}, which is {len(found)}")
+    return int(found[0])
+
+
 def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
     """Token ids in whatever form they came."""
     if isinstance(canvas, Tensor):
@@ -58,7 +87,7 @@ def _remedy(model: Backbone, tokens: Tensor) -> str:
             f"ids of the model's own tokenizer (its mask is {inner.translation.mask}) are not pairmi's (the mask is {model.vocab.size}); "
             "translate them: model.backbone.translation.ours(ids)"
         )
-    return f"mark unknown positions with '{model.vocab.blanks[0]}', or with token id {model.vocab.size}"
+    return f"mark unknown positions with '{model.vocab.blank}', or with token id {model.vocab.size}"
 
 
 def checked_model(model: Any) -> Backbone:

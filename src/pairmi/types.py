@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -17,6 +18,7 @@ Attention = Float[Tensor, "B L L"]
 PerPosition = Float[Tensor, "B L"]
 Positions = Bool[Tensor, "B L"]
 Ranks = Int[Tensor, "B L"]
+Places = Int[Tensor, "B Q"]  # some positions of each row
 PairMatrix = Float[Tensor, "B L L"]
 PerRow = Int[Tensor, " B"]
 Rows = Int[Tensor, " R"]
@@ -47,7 +49,7 @@ class Vocab:
 
     symbols: tuple[str, ...]
     blanks: str = "._"
-    tokenizer: Tokenizer | None = None
+    tokenizer: Tokenizer | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.symbols or len(set(self.symbols)) != len(self.symbols):
@@ -58,12 +60,21 @@ class Vocab:
 
     def __repr__(self) -> str:
         shown = "".join(self.symbols) if self.size <= 40 and not self._wide else f"{self.size} symbols"
-        return f"Vocab({shown}; unknown: {' '.join(self.blanks)})"
+        return f"Vocab({shown}; unknown: {self._unknown})"
 
     @property
     def size(self) -> int:
         """The number of data symbols V, which is also the id of the mask."""
         return len(self.symbols)
+
+    @property
+    def blank(self) -> str:
+        """How an unknown position is written."""
+        return self.blanks[0] if self.tokenizer is None else self.tokenizer.decode([self.blanks[0]])
+
+    @property
+    def _unknown(self) -> str:
+        return " ".join(self.blanks) if self.tokenizer is None else self.blank
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -85,7 +96,7 @@ class Vocab:
             if letter not in self._ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
-                    f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
+                    f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {self._unknown})"
                 )
         return torch.tensor([self._ids[letter] for letter in letters], dtype=torch.long)
 
@@ -96,8 +107,18 @@ class Vocab:
 
     def letters(self, tokens: Int[Tensor, " L"]) -> list[str]:
         """The symbol of each token, a blank for the mask."""
-        every = (*self.symbols, self.blanks[0])
-        return [every[token] for token in tokens.tolist()]
+        return [self._letters[token] for token in tokens.tolist()]
+
+    @cached_property
+    def _letters(self) -> tuple[str, ...]:
+        return *self.symbols, self.blanks[0]
+
+    def offsets(self, tokens: Int[Tensor, " L"]) -> list[tuple[int, int]]:
+        """Where in the text of one row each token stands, the spaces before it included; what several write together is the last one's."""
+        text, ends = self.decode(tokens), [0]
+        for part in (self.decode(tokens[:count]) for count in range(1, len(tokens))):
+            ends.append(max(ends[-1], next((n for n, letter in enumerate(part) if text[n : n + 1] != letter), len(part))))
+        return list(pairwise([*ends, len(text)]))
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,7 @@ class Prediction:
     attention: Attention | None = None  # averaged over heads and layers, where the backbone was asked for it
     query: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
     entropies: PerPosition | None = None  # in nats; the meter fills them in, see `info.entropy_of`
+    places: Ranks | None = None  # of its positions in whole canvases, where they are a window of these; None = as they stand
 
     def __repr__(self) -> str:
         rows, length, size = self.log_probs.shape
@@ -126,7 +148,7 @@ class Prediction:
         return self.masked if self.query is None else self.masked & self.query
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Prediction":
-        rest = (None if value is None else change(value) for value in (self.attention, self.query, self.entropies))
+        rest = (None if value is None else change(value) for value in (self.attention, self.query, self.entropies, self.places))
         return Prediction(change(self.tokens), change(self.log_probs), change(self.hidden), *rest)
 
     def tensors(self) -> list[Tensor]:
@@ -136,6 +158,10 @@ class Prediction:
     def rows(self, index: Rows | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
         return self._each(lambda value: value[index])
+
+    def owned(self) -> "Prediction":
+        """The same in tensors that can be written to: what a backbone expanded, or made in inference mode, is copied."""
+        return self._each(lambda value: value if value.is_contiguous() and not value.is_inference() else value.clone())
 
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
@@ -196,10 +222,12 @@ class Charge(Protocol):
         """All of it, for the file of the head that it belongs to."""
         ...
 
-    def __call__(
-        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
-    ) -> Float[Tensor, " B"]:
-        """Of the sum and the largest of its MI with the members before it, its entropy, and their number."""
+    def allowed(self, budget: float) -> float:
+        """What the charges of a pass may add up to, so that in the mean it loses `budget` nats."""
+        ...
+
+    def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
+        """Of the sum and the largest of its MI with the members before it, its entropy, their number, and how many are unknown."""
         ...
 
 
@@ -212,6 +240,24 @@ class Reason(IntEnum):
     UNCERTAIN = 3  # its own uncertainty was too high; `amount` is the entropy, or 1 - confidence
     DEPENDENT = 4  # depends on `blocker`, which is filled in the same pass, by `amount` nats
     BUDGET = 5  # its charge, `amount` nats, was over what was left
+    LATER = 6  # is in a later block
+
+
+@runtime_checkable
+class Coupling(Protocol):
+    """Knows how a drawn symbol moves the other members of a set. What it remembers of a set has the rows in front, like a rule's state."""
+
+    def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
+        """What is known of the sets before anything is drawn; `members` are their positions by rank."""
+        ...
+
+    def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
+        """The same after the member of this rank took this symbol; who probes the backbone for it pays for it."""
+        ...
+
+    def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
+        """Log-probabilities of the member of this rank, given those that were drawn."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -231,6 +277,7 @@ class Selection:
     order: Ranks
     waiting: Waiting
     state: State = field(default_factory=dict)
+    coupling: Coupling | None = None  # how its members are drawn; None = from their marginals
 
 
 @dataclass(frozen=True)
@@ -251,48 +298,3 @@ class Selector(Protocol):
     def __call__(self, turn: Turn) -> Selection:
         """Choose what to fill in this pass."""
         ...
-
-
-@dataclass(frozen=True)
-class Step:
-    """One pass of the decoding loop over the rows that were still unfinished; counts are on the CPU and of each row so far."""
-
-    rows: PerRow  # which sequences of the batch
-    tokens: Tokens  # afterwards
-    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
-    waiting: Waiting  # why the others were not
-    drafted: PerRow  # positions that the rule chose in this pass
-    passes: PerRow  # the backbone calls that the row took part in: NFE
-    evaluated: PerRow  # the sequences evaluated for it, probes not counted
-    probe_rows: PerRow  # the sequences that the rule's estimate evaluated for it
-    prediction: Prediction | None = None  # what the choice was made from, where it was asked for
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What happened to one canvas in one pass, in words."""
-
-    filled: dict[int, str]  # position -> symbol
-    waiting: dict[int, str]  # position -> why it was not filled
-    text: str  # afterwards
-
-
-@dataclass(frozen=True)
-class Result:
-    """One filled canvas with what it cost."""
-
-    tokens: Int[Tensor, " L"]
-    vocab: Vocab
-    passes: int  # backbone calls that this canvas took part in (NFE), without those of probing
-    rows: int  # sequences evaluated for it, without the probes
-    probe_rows: int  # sequences evaluated to probe for it
-    steps: tuple[Pass, ...] = ()  # only where they were asked for
-
-    @property
-    def text(self) -> str:
-        """The filled canvas."""
-        return self.vocab.decode(self.tokens)
-
-    def __repr__(self) -> str:
-        text, probes = self.text, f" + {self.probe_rows} for probing" if self.probe_rows else ""
-        return f"Result({text if len(text) <= 81 else text[:78] + '...'}, {self.passes} passes, {self.rows} rows{probes})"

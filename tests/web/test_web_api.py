@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pairmi import api as public
+from pairmi import tuning
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
@@ -142,6 +143,17 @@ def test_decode_tells_every_pass_as_the_public_function_does():
     assert blocked
     assert all(f"depends on {FOUR.task.position(one['on'])} by" in one["why"] for one in blocked)
     assert (result["verdict"], result["broken"]) == ("valid", None)
+
+
+def test_a_price_is_that_of_the_public_function_with_its_progress():
+    told, watch = events()
+    found = api.price(FOUR, HALF, "top-k:k=4", 3, 1.0, watch)
+    public_one = tuning.price(FOUR, HALF, "top-k:k=4", seed=3, sequences=api.PRICED)
+    assert (found["nats"], found["interval"], found["passes"]) == (public_one.nats, list(public_one.interval), public_one.passes)
+    assert found["nats"] > 0.1
+    assert told
+    assert watch.total == 15 * api.PRICED
+    assert api.price(FOUR, HALF, "sequential", 3, 1.0, Watch())["nats"] == 0
 
 
 def test_decode_says_where_it_broke(loaded):

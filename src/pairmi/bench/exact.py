@@ -10,6 +10,7 @@ from pairmi.backbones.tabular import Tabular
 from pairmi.commit import acceptance, residual
 from pairmi.counting import Counting
 from pairmi.draw import Streams
+from pairmi.pricing.sets import Sets
 from pairmi.types import Prediction, Selection, Selector, Tokens, Turn
 
 
@@ -64,8 +65,10 @@ def evaluate(world: Tabular, canvas: Int[Tensor, " L"], selector: Selector, veri
         if verify:
             needed = selection.chosen.sum(1) - (selection.chosen.sum(1) == prediction.masked.sum(1)).long()
             passes, rows = passes + float(nodes.mass[needed > 0].sum()), rows + float((nodes.mass * needed).sum())
-            children, trial = _verified_children(world, meter, nodes, prediction, selection)
+            children, trial = _verified_children(world, meter, nodes, Sets(selection, prediction, meter))
             tested, accepted = tested + trial[0], accepted + trial[1]
+        elif selection.coupling is not None:
+            children = _coupled_children(world, nodes, Sets(selection, prediction, meter))
         else:
             children = _children(world, nodes, prediction, selection)
         full = ~(children.tokens == mask).any(1)
@@ -106,7 +109,12 @@ def _children(world: Tabular, nodes: _Nodes, prediction: Prediction, selection: 
     tokens, parent = _completions(world, nodes.tokens, chosen)
     log_p = prediction.log_probs[parent].gather(2, tokens.clamp_max(size - 1)[:, :, None])[:, :, 0]
     mass = nodes.mass[parent] * torch.where(chosen[parent], log_p, 0).sum(1).exp()
-    lost = nodes.mass - torch.zeros_like(nodes.mass).index_add(0, parent, mass)
+    return _with_dead(nodes, selection, tokens, mass, parent, size)
+
+
+def _with_dead(nodes: _Nodes, selection: Selection, tokens: Tokens, mass: Tensor, parent: Tensor, size: int) -> _Nodes:
+    """The children of contexts, with one more for what they lack in probability."""
+    chosen, lost = selection.chosen, nodes.mass - torch.zeros_like(nodes.mass).index_add(0, parent, mass)
     dead = torch.nonzero(lost > 1e-13 * nodes.mass)[:, 0]
     tokens = torch.cat([tokens, torch.where(chosen[dead], size + 1, nodes.tokens[dead])])
     parent, mass = torch.cat([parent, dead]), torch.cat([mass, lost[dead]])
@@ -114,26 +122,45 @@ def _children(world: Tabular, nodes: _Nodes, prediction: Prediction, selection: 
     return _Nodes(tokens, mass, torch.zeros(len(tokens), dtype=torch.bool), state)
 
 
-def _verified_children(
-    world: Tabular, meter: Counting, nodes: _Nodes, prediction: Prediction, selection: Selection
-) -> tuple[_Nodes, tuple[float, float]]:
+def _coupled_children(world: Tabular, nodes: _Nodes, sets: Sets) -> _Nodes:
+    """Draws rank by rank, each shifted by those before it; all impossible outcomes of a context are one dead child."""
+    size, parent, tokens, mass, state = sets.size, torch.arange(len(nodes.tokens)), nodes.tokens, nodes.mass, sets.begin()
+    done: list[tuple[Tensor, Tensor, Tensor]] = []
+    for n in range(int(size.max())):
+        full, more = size[parent] == n, size[parent] > n
+        done.append((tokens[full], mass[full], parent[full]))
+        tokens, mass, parent, state = tokens[more], mass[more], parent[more], {name: value[more] for name, value in state.items()}
+        member = (sets.order[parent] == n).long().argmax(1)
+        log_p = sets.drawn_from(state, n, parent, member)
+        row, symbol = torch.nonzero(log_p > -torch.inf, as_tuple=True)
+        after = tokens[row].scatter(1, member[row][:, None], symbol[:, None])
+        alive = world.consistent(after).any(1)
+        row, symbol, tokens = row[alive], symbol[alive], after[alive]
+        mass, parent = mass[row] * log_p[row, symbol].exp(), parent[row]
+        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
+    tokens, mass, parent = (torch.cat(parts) for parts in zip(*done, (tokens, mass, parent), strict=True))
+    return _with_dead(nodes, sets.selection, tokens, mass, parent, world.vocab.size)
+
+
+def _verified_children(world: Tabular, meter: Counting, nodes: _Nodes, sets: Sets) -> tuple[_Nodes, tuple[float, float]]:
     """Every outcome of verification: a rejection at each member, or all accepted; and the mass that was tested and accepted."""
-    order, size = torch.where(selection.chosen, selection.order, -1), selection.chosen.sum(1)
+    order, size, prediction = sets.order, sets.size, sets.prediction
     tokens, parent = _completions(world, nodes.tokens, order == 0)
     first = (order[parent] == 0).long().argmax(1)
     pick = tokens.gather(1, first[:, None])
     mass = nodes.mass[parent] * prediction.log_probs[parent, first].gather(1, pick)[:, 0].exp()
+    state = sets.after({name: value[parent] for name, value in sets.begin().items()}, 0, pick[:, 0])
     out: list[tuple[Tensor, Tensor, Tensor, bool]] = []
     tested = accepted = 0.0
     for n in range(1, int(size.max()) + 1):
         done = size[parent] == n
         out.append((tokens[done], mass[done], parent[done], True))
-        tokens, mass, parent = tokens[~done], mass[~done], parent[~done]
+        tokens, mass, parent, state = tokens[~done], mass[~done], parent[~done], {name: value[~done] for name, value in state.items()}
         if not len(tokens):
             break
         member = (order[parent] == n).long().argmax(1)
         conditional = meter(tokens).log_probs[torch.arange(len(tokens)), member]
-        marginal = prediction.log_probs[parent, member]
+        marginal = sets.drawn_from(state, n, parent, member)
         keep = mass[:, None] * marginal.exp() * acceptance(conditional, marginal)
         redraw = residual(conditional, marginal)
         redraw = (mass - keep.sum(1)).clamp_min(0)[:, None] * redraw / redraw.sum(1, keepdim=True)
@@ -142,8 +169,9 @@ def _verified_children(
         out.append((tokens[row].scatter(1, member[row][:, None], symbol[:, None]), redraw[row, symbol], parent[row], False))
         row, symbol = torch.nonzero(keep > 0, as_tuple=True)
         tokens, mass, parent = tokens[row].scatter(1, member[row][:, None], symbol[:, None]), keep[row, symbol], parent[row]
+        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
     parents = torch.cat([part[2] for part in out])
     ready = torch.cat([torch.full_like(part[2], part[3], dtype=torch.bool) for part in out])
-    state = {name: value[parents] for name, value in selection.state.items()}
-    children = _Nodes(torch.cat([part[0] for part in out]), torch.cat([part[1] for part in out]), ready, state)
+    memory = {name: value[parents] for name, value in sets.selection.state.items()}
+    children = _Nodes(torch.cat([part[0] for part in out]), torch.cat([part[1] for part in out]), ready, memory)
     return children, (tested, accepted)

@@ -44,9 +44,9 @@ def save(figure: Any, file: Path) -> None:
 
 STYLES = dict(
     zip(
-        ("sequential", "top-k", "eb", "threshold", "factor", "klass", "maskgit", "mi-guided", "mi-bound", "independent-set"),
+        ("sequential", "top-k", "eb", "threshold", "factor", "klass", "maskgit", "mi-guided", "mi-bound", "independent-set", "demask"),
         (("k", "*"), ("tab:gray", "o"), ("#0072B2", "s"), ("#56B4E9", "D"), ("#009E73", "v"), ("#999933", "P"), ("#882255", "X"),
-         ("#E69F00", "^"), ("#D55E00", "o"), ("#CC79A7", "h")),
+         ("#E69F00", "^"), ("#D55E00", "o"), ("#CC79A7", "h"), ("#117733", "d")),
         strict=True,
     )
 )  # fmt: skip

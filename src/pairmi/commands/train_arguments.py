@@ -26,9 +26,10 @@ def _training(parser: ArgumentParser) -> None:
 
 
 def add_train(what: Callable[[str, str], ArgumentParser]) -> None:
-    """Both things that can be trained."""
+    """All that can be trained."""
     _train_denoiser(what("denoiser", "train a masked diffusion model"))
     _train_head(what("head", "train a head on labels that 'pairmi labels' made"))
+    _train_tables(what("tables", "train tables for draw=coupled on walks inside the sets of rules, which it makes first"))
 
 
 def _train_denoiser(parser: ArgumentParser) -> None:
@@ -50,12 +51,24 @@ def _train_denoiser(parser: ArgumentParser) -> None:
     techniques = ("singles", "locked", "subsets", "beyond")
     parser.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
     parser.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
+    parser.add_argument(
+        "--average", type=fraction, default=0.0, help="keep so much of a moving average of the weights in a step, and write it"
+    )
 
 
 def _train_head(parser: ArgumentParser) -> None:
     _training(parser)
     add_backbone(parser)
-    parser.add_argument("--labels", type=Path, required=True, help="folder that 'pairmi labels' filled")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="folders that 'pairmi labels' filled: exact labels, drawn ones, or both; where there are exact ones it is validated on these",
+    )
+    parser.add_argument("--structures", type=Path, metavar="DIR", help="the PDB files that labels of ProteinMPNN were made for")
+    parser.add_argument("--leave-out", nargs="+", default=[], metavar="NAME", help="structures to validate on, and to learn nothing from")
     parser.add_argument("--limit", type=positive, help="use about so many labelled states only")
     parser.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     parser.add_argument("--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")
@@ -72,3 +85,16 @@ def _train_head(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--reach", type=natural, default=0, help="low-rank: with more open positions than this no hops are taken (0: always)"
     )
+
+
+def _train_tables(parser: ArgumentParser) -> None:
+    _training(parser)
+    add_backbone(parser)
+    parser.add_argument("--labels", type=Path, required=True, help="folder for the walks; those that are there are not made again")
+    parser.add_argument("--units", type=positive, default=24, help="walks, in units of about 4,000 rows; half a minute each on one core")
+    parser.add_argument(
+        "--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output they read; default: those of the head"
+    )
+    parser.add_argument("--start", metavar="TABLES", help="go on from the weights of this file; default: from scratch")
+    parser.add_argument("--rate", type=rate, default=3e-3, help="the highest learning rate; Muon, for the matrices, takes five times that")
+    parser.add_argument("--pairs", type=positive, default=3000, help="pairs of positions a step")

@@ -9,7 +9,8 @@ from torch import Tensor
 from pairmi.counting import Counting
 from pairmi.draw import Streams, tempered
 from pairmi.info import kl
-from pairmi.types import Backbone, Selection, Selector, State, Tokens, Turn
+from pairmi.pricing.sets import Sets
+from pairmi.types import Backbone, Selector, State, Tokens, Turn
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def _joined(parts: list[_Nodes]) -> _Nodes:
 
 
 def exact_price(world: Backbone, canvas: Int[Tensor, " L"], selector: Selector, seed: int = 0, temperature: float = 1.0) -> ExactPrice:
-    """E sum over passes and members of KL(conditional || marginal), which equals KL(one by one || at once).
+    """E sum over passes and members of KL(conditional || what it is drawn from at once), which equals KL(one by one || at once).
 
     At temperature 1 one by one is the world itself, so that this is the KL of `bench.exact.evaluate`. A rule that is itself random is
     walked with one realisation of its own noise, the same as there.
@@ -62,8 +63,9 @@ def exact_price(world: Backbone, canvas: Int[Tensor, " L"], selector: Selector, 
     while len(nodes.tokens):
         prediction = world(nodes.tokens)
         streams = Streams(seed, torch.zeros(len(nodes.tokens), dtype=torch.long), turn)
-        selection = selector(Turn(prediction, Counting(world), streams, state))
-        children, parent = _one_by_one(world, nodes, tempered(prediction.log_probs.double(), temperature), selection, temperature)
+        meter = Counting(world)
+        selection = selector(Turn(prediction, meter, streams, state))
+        children, parent = _one_by_one(world, nodes, Sets(selection, prediction, meter), temperature)
         unfinished = (children.tokens == world.vocab.size).any(1)
         open_, full = torch.nonzero(unfinished)[:, 0], torch.nonzero(~unfinished)[:, 0]
         turn += 1
@@ -74,21 +76,20 @@ def exact_price(world: Backbone, canvas: Int[Tensor, " L"], selector: Selector, 
     return ExactPrice(whole.tokens, whole.mass, whole.lost, passes)
 
 
-def _one_by_one(
-    world: Backbone, nodes: _Nodes, marginals: Float[Tensor, "B L V"], selection: Selection, temperature: float
-) -> tuple[_Nodes, Int[Tensor, " C"]]:
+def _one_by_one(world: Backbone, nodes: _Nodes, sets: Sets, temperature: float) -> tuple[_Nodes, Int[Tensor, " C"]]:
     """The contexts after each node's set was filled one by one, with what filling it at once would have lost, and their parents."""
-    order, size = torch.where(selection.chosen, selection.order, -1), selection.chosen.sum(1)
+    order, size, state = sets.order, sets.size, sets.begin()
     parent, done, parents = torch.arange(len(size)), list[_Nodes](), list[Tensor]()
     for n in range(int(size.max())):
         more, full = torch.nonzero(n < size[parent])[:, 0], torch.nonzero(n >= size[parent])[:, 0]
         done.append(nodes.pick(full))
         parents.append(parent[full])
-        nodes, parent = nodes.pick(more), parent[more]
+        nodes, parent, state = nodes.pick(more), parent[more], {name: value[more] for name, value in state.items()}
         member = (order[parent] == n).long().argmax(1)
         conditional = tempered(world(nodes.tokens).log_probs[torch.arange(len(parent)), member].double(), temperature)
-        lost = nodes.lost + kl(conditional, marginals[parent, member])
+        lost = nodes.lost + kl(conditional, tempered(sets.drawn_from(state, n, parent, member), temperature))
         row, symbol = torch.nonzero(conditional > -torch.inf, as_tuple=True)
         tokens = nodes.tokens[row].scatter(1, member[row][:, None], symbol[:, None])
         nodes, parent = _Nodes(tokens, nodes.mass[row] * conditional[row, symbol].exp(), lost[row]), parent[row]
+        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
     return _joined([*done, nodes]), torch.cat([*parents, parent])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -12,7 +12,8 @@ from torch import Tensor
 from pairmi.draw import Streams
 from pairmi.pricing.interval import difference_interval, mean_interval
 from pairmi.pricing.walk import Members, Watched, joined_members, walk
-from pairmi.types import Backbone, PairmiError, Selector
+from pairmi.selectors.coupled import Coupled
+from pairmi.types import Backbone, Coupling, PairmiError, Selector
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Price:
 
 def measure(
     backbone: Backbone,
-    canvases: Sequence[Int[Tensor, " L"]],
+    canvases: Sequence[Int[Tensor, " _"]],
     rules: Mapping[str, Selector],
     *,
     seed: int = 0,
@@ -76,7 +77,9 @@ def measure(
     batch_size: int = 256,
     watched: Watched | None = None,
 ) -> list[Price]:
-    """Price rules on the same canvases and streams, canvases of one length together; no result depends on the batch."""
+    """Price rules on the same canvases and streams, canvases of one length together; no result depends on the batch.
+
+    Rules that differ in how they draw only are priced in one walk."""
     if not 0 < temperature < math.inf:
         raise PairmiError(f"price: temperature={temperature}: must be a number above 0")
     if batch_size < 1:
@@ -85,16 +88,41 @@ def measure(
         raise PairmiError(f"price: expected at least one canvas and one rule, got {len(canvases)} and {len(rules)}")
     lengths = torch.tensor([len(canvas) for canvas in canvases])
     parts = [part for length in lengths.unique() for part in torch.nonzero(lengths == length)[:, 0].split(batch_size)]
-    found = []
-    for name, selector in rules.items():
-        members, probes = list[Members](), 0
+    found = dict[str, Price]()
+    for selector, alike in _together(rules):
+        members, probes = [list[Members]() for _ in alike], 0
         for part in parts:
-            tokens = torch.stack([canvases[n] for n in part.tolist()])
-            some, spent = walk(backbone, tokens, selector, Streams(seed, part.to(tokens.device)), temperature, watched)
-            members.append(some)
+            tokens, streams = torch.stack([canvases[n] for n in part.tolist()]), Streams(seed, part)
+            some, spent = walk(backbone, tokens, selector, streams, temperature, watched, list(alike.values()))
+            for into, one in zip(members, some, strict=True):
+                into.append(one)
             probes += spent
-        found.append(summed(name, joined_members(members), len(canvases), probes, seed, temperature))
-    return found
+        each = zip(alike, members, strict=True)
+        found |= {name: summed(name, joined_members(mine), len(canvases), probes, seed, temperature) for name, mine in each}
+    return [found[name] for name in rules]
+
+
+def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, Coupling | None]]]:
+    """Rules that choose alike and draw in different ways: one walk prices them all. Probes are counted for the whole walk."""
+    groups: list[tuple[Selector, dict[str, Coupling | None]]] = []
+    for name, selector in rules.items():
+        inner, coupling = (selector.rule, selector.coupling) if isinstance(selector, Coupled) else (selector, None)
+        for one, names in groups:
+            if _alike(one, inner):
+                names[name] = coupling
+                break
+        else:
+            groups.append((inner, {name: coupling}))
+    return groups
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two rules or their settings are the same, whatever they were made of: the same object, or equal part by part."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, int | float | str):
+        return one == other
+    return is_dataclass(one) and all(_alike(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
 
 
 def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, temperature: float) -> Price:

@@ -1,6 +1,6 @@
 """One-by-one decoding in a rule's own order, with what drawing each position at once with its set would have lost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -13,6 +13,7 @@ from pairmi.info import entropy, kl, total_variation
 from pairmi.model import device_of
 from pairmi.types import (
     Backbone,
+    Coupling,
     Meter,
     PairMatrix,
     PairmiError,
@@ -22,6 +23,7 @@ from pairmi.types import (
     RowStreams,
     Selection,
     Selector,
+    State,
     Tokens,
     Turn,
 )
@@ -31,7 +33,9 @@ from pairmi.types import (
 # and sets on the way to a finished sequence x are a function of x (and of the rule's own noise), and both probabilities of x
 # are products over the same (C, n). Hence log p_one(x) - log p_once(x) is a sum over them, and in the mean over x ~ p_one
 #     KL(one by one || at once) = E sum over passes, sum over n of KL( p(. | C, x_k1 ... x_k(n-1)) || p(. | C) ),
-# the inner mean being over x_kn. It is taken over the whole alphabet and not from the symbol drawn: less variance.
+# the inner mean being over x_kn. It is taken over the whole alphabet and not from the symbol drawn: less variance. Where at once draws
+# k_n from a marginal that the members before it have shifted (a coupling), that stands in the place of p(. | C): a function of x too,
+# so that one walk prices several ways of drawing on the same sets.
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,12 @@ class Members:
     turn: Int[Tensor, " M"]  # the pass that would have filled it
     rank: Int[Tensor, " M"]  # its place in the set; 0 = first, which loses nothing
     position: Int[Tensor, " M"]
-    nats: Float[Tensor, " M"]  # KL(conditional || marginal)
+    nats: Float[Tensor, " M"]  # KL(conditional || marginal), or what else it would be drawn from at once
     variation: Float[Tensor, " M"]  # total variation of the two: the chance that verification rejects it
     entropy: Float[Tensor, " M"]  # of the marginal
     shared: Float[Tensor, " M"]  # sum of its MI with the members before it; 0 unless pairs were watched
     strongest: Float[Tensor, " M"]  # the largest of these
+    unknown: Int[Tensor, " M"]  # how many positions were unknown
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -116,40 +121,56 @@ class _Rows:
     marginal: Float[Tensor, "B L V"]
     mi: Float[Tensor, "B K K"]  # K = L if pairs are watched, else 0
     luck: Float[Tensor, "B L"]
-    state: dict[str, Tensor]
+    state: State
+    tables: list[State]  # what each coupling remembers of the sets
 
     def keep(self, index: Int[Tensor, " R"]) -> "_Rows":
         """The same for some of the rows."""
-        state = {name: value[index] for name, value in self.state.items()}
-        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "state"}, state=state)
+        plain = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.name not in ("state", "tables")}
+        return replace(self, **plain, state=_some(self.state, index), tables=[_some(state, index) for state in self.tables])
+
+
+def _some(state: State, index: Int[Tensor, " R"]) -> State:
+    """What is remembered of some of the rows."""
+    return {name: value[index] for name, value in state.items()}
+
+
+Draws = Sequence[Coupling | None]  # ways to draw the members of a set: from their marginals, or by a coupling
 
 
 def walk(
-    backbone: Backbone, tokens: Tokens, selector: Selector, streams: Streams, temperature: float = 1.0, watched: Watched | None = None
-) -> tuple[Members, int]:
-    """Fill canvases of one length one position at a time, one row a position; what was filled, and the rows that the rule spent on probes.
+    backbone: Backbone,
+    tokens: Tokens,
+    selector: Selector,
+    streams: Streams,
+    temperature: float = 1.0,
+    watched: Watched | None = None,
+    draws: Draws = (None,),
+) -> tuple[list[Members], int]:
+    """Fill canvases of one length one position at a time, one row a position; what was filled, and the rows that were spent on probes.
 
     `temperature` tempers what symbols are drawn from, and so both sides of the comparison; the rule sees the model's own beliefs.
+    What was filled comes once for each of `draws`: the same members, with what they lose if they are drawn in this way.
     """
     meter, mask, tokens = Counting(backbone), backbone.vocab.size, tokens.to(device_of(backbone))
     streams = Streams(streams.seed, streams.index.to(tokens.device), streams.turn)
-    entries: list[Members] = []
+    entries: list[list[Members]] = [[] for _ in draws]
     probes = 0
     with torch.no_grad():
-        rows = _start(tokens, mask, streams, watched is not None)
+        rows = _start(tokens, mask, streams, watched is not None, len(draws))
         while len(rows.tokens):
             prediction = meter(rows.tokens)
-            asking = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0]
+            asking, spent = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0], meter.rows
             if len(asking):
-                spent = meter.rows
-                _ask(rows, asking, prediction, selector, meter, streams, watched)
-                probes += meter.rows - spent
-            entries.append(_fill(rows, prediction, temperature))
+                _ask(rows, asking, prediction, selector, meter, streams, watched, draws)
+            for into, entry in zip(entries, _fill(rows, prediction, temperature, draws, meter), strict=True):
+                into.append(entry)
+            probes += meter.rows - spent
             rows = rows.keep(torch.nonzero((rows.tokens == mask).any(1))[:, 0])
-    return joined_members(entries), probes
+    return [joined_members(parts) for parts in entries], probes
 
 
-def _start(tokens: Tokens, mask: int, streams: Streams, watching: bool) -> _Rows:
+def _start(tokens: Tokens, mask: int, streams: Streams, watching: bool, draws: int) -> _Rows:
     number, length = torch.nonzero((tokens == mask).any(1))[:, 0], tokens.shape[1]
     if not len(number):
         raise PairmiError("price: every position of every canvas is given, nothing is unknown; mask what is to be decoded")
@@ -157,7 +178,9 @@ def _start(tokens: Tokens, mask: int, streams: Streams, watching: bool) -> _Rows
     side = length if watching else 0
     marginal, mi = (torch.zeros(len(number), a, b, device=tokens.device) for a, b in ((length, mask), (side, side)))
     luck = streams.rows(number).uniform("price", length)
-    return _Rows(streams.index[number], tokens, torch.full_like(tokens, -1), nothing, nothing - 1, marginal, mi, luck, {})
+    return _Rows(
+        streams.index[number], tokens, torch.full_like(tokens, -1), nothing, nothing - 1, marginal, mi, luck, {}, [{} for _ in range(draws)]
+    )
 
 
 def _ask(
@@ -168,6 +191,7 @@ def _ask(
     meter: Meter,
     streams: Streams,
     watched: Watched | None,
+    draws: Draws,
 ) -> None:
     """The next set of the rows whose last one is full; the rule's memory advances once a choice, as in decoding."""
     rows.turn[asking] += 1
@@ -184,6 +208,10 @@ def _ask(
             raise PairmiError(f"{type(selector).__name__}: does not look at pairs; calibrate a rule that does, such as mi-bound")
         rows.mi[asking] = watched.last.to(rows.mi.dtype)
     rows.state = _remembered(rows.state, selection.state, asking, len(rows.tokens))
+    members = torch.where(selection.chosen, selection.order, seen.tokens.shape[1]).argsort(dim=1, stable=True)
+    for n, draw in enumerate(draws):
+        if draw is not None:
+            rows.tables[n] = _remembered(rows.tables[n], draw.begin(seen, members, meter), asking, len(rows.tokens))
 
 
 def _remembered(before: Mapping[str, Tensor], new: Mapping[str, Tensor], asking: Int[Tensor, " R"], count: int) -> dict[str, Tensor]:
@@ -202,25 +230,26 @@ def _check(selector: Selector, selection: Selection, prediction: Prediction) -> 
         raise PairmiError(f"{type(selector).__name__}: must choose at least one unknown position, and no known one; it did not in some row")
 
 
-def _fill(rows: _Rows, prediction: Prediction, temperature: float) -> Members:
-    """The next member of each row's set, drawn from its conditional."""
-    every = torch.arange(len(rows.tokens), device=rows.tokens.device)
-    member = (rows.order == rows.taken[:, None]).long().argmax(1)
-    conditional, marginal = (tempered(x[every, member].double(), temperature) for x in (prediction.log_probs, rows.marginal))
-    first = rows.taken == 0
-    before = (rows.order >= 0) & (rows.order < rows.taken[:, None])
+def _fill(rows: _Rows, prediction: Prediction, temperature: float, draws: Draws, meter: Meter) -> list[Members]:
+    """The next member of each row's set, drawn from its conditional; for each way of drawing what that would have lost."""
+    every, rank = torch.arange(len(rows.tokens), device=rows.tokens.device), rows.taken.clone()
+    member = (rows.order == rank[:, None]).long().argmax(1)
+    conditional, marginal = prediction.log_probs[every, member].double(), rows.marginal[every, member]
+    before = (rows.order >= 0) & (rows.order < rank[:, None])
     shared = rows.mi[every, member].double() * before if rows.mi.shape[1] else torch.zeros_like(before, dtype=torch.float64)
-    entry = Members(
-        rows.number.clone(),
-        rows.turn.clone(),
-        rows.taken.clone(),
-        member,
-        torch.where(first, 0, kl(conditional, marginal)),
-        torch.where(first, 0, total_variation(conditional, marginal)),
-        entropy(rows.marginal[every, member]),
-        shared.sum(1),
-        shared.amax(1),
-    )
-    rows.tokens[every, member] = drawn(conditional, rows.luck[every, member])
+    features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
+    conditional, found = tempered(conditional, temperature), list[Members]()
+    for draw, state in zip(draws, rows.tables, strict=True):
+        own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), temperature)
+        lost = (torch.where(rank == 0, 0, of(conditional, own)) for of in (kl, total_variation))
+        entry = (rows.number, rows.turn, rank, member, *lost, *features)
+        found.append(Members(*(value.clone().cpu() for value in entry)))
+    symbol = drawn(conditional, rows.luck[every, member])
+    rows.tokens[every, member] = symbol
     rows.taken += 1
-    return Members(**{field.name: getattr(entry, field.name).cpu() for field in fields(entry)})
+    more = torch.nonzero(rows.order.amax(1) >= rows.taken)[:, 0]  # whose sets have a next member
+    for n, draw in enumerate(draws):
+        if draw is not None and len(more):
+            after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], meter)
+            rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
+    return found

@@ -10,22 +10,24 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pairmi import api, canvases, explain
+from pairmi import api, canvases, explain, tuning
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import iter_decode
 from pairmi.info import entropy_of
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
+from pairmi.results import Step
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import ESTIMATES, parameters, parse
-from pairmi.types import PairmiError, Prediction, Selector, Step
+from pairmi.types import PairmiError, Prediction, Selector
 from pairmi.web.work import Event, Watch, watched
 
 LONGEST = 512  # positions that a page can still show
 SHOWN = 24  # candidates of a position, and symbols of an alphabet, that a page still lists
 LARGEST = 1e6  # of a number in a rule
 GIVENS = (24, 60)  # of a drawn puzzle: digging deeper takes long
+PRICED = 8  # sequences that a price on the page rests on: some seconds of a Sudoku
 SEARCH = 50_000  # symbols that looking for the only solution may try: some hundredths of a second
 
 
@@ -161,6 +163,14 @@ def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watc
         "broken": wrong,
         "verdict": "filled" if side(model) is None else "valid" if right is None else "solved",
     }
+
+
+def price(model: Model, canvas: str, rule: str, seed: int, temperature: float, watch: Watch) -> Event:
+    """What a rule loses on this canvas against sequential decoding in its own order, in nats, from a few sequences that are drawn."""
+    tokens, stoppable = checked(model, canvas), watched(model, watch)
+    watch.total = PRICED * int((tokens == model.vocab.size).sum())
+    found = tuning.price(stoppable, tokens, selector(stoppable, rule), seed=seed, sequences=PRICED, temperature=temperature)
+    return {"nats": found.nats, "interval": list(found.interval), "passes": found.passes, "sequences": PRICED}
 
 
 def solution(model: Model, tokens: Int[Tensor, " 81"] | Int[Tensor, " L"]) -> Int[Tensor, " L"] | None:

@@ -140,6 +140,14 @@ def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) 
         sampling = Sampling(asked.seed, asked.temperature, asked.greedy, asked.verify)
         return _streamed(request, long, partial(api.decode, model, asked.canvas, asked.rule, sampling))
 
+    @app.post("/api/price", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    async def price(request: Request, asked: Decoding) -> Response:
+        """What a rule loses on a canvas, with progress."""
+        model = known(asked.model)
+        api.checked(model, asked.canvas)
+        api.selector(model, asked.rule)
+        return _streamed(request, long, partial(api.price, model, asked.canvas, asked.rule, asked.seed, asked.temperature))
+
 
 async def _answered(request: Request, lane: Lane, work: Work) -> Response:
     """The result of some work, which ends when the client leaves."""

@@ -1,0 +1,198 @@
+"""Learnt tables: how a drawn symbol moves the marginals of the other members of a set, from the hidden states of one pass."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pairmi.info import entropy
+from pairmi.mi.head import check_prediction, gelu
+from pairmi.mi.hops import sigmoid
+from pairmi.types import Meter, PairmiError, PerRow, Positions, Prediction, State
+
+FEATURES = ("symbol", "parts", "form")
+TOGETHER = 8  # members whose features are one product
+LOWEST = -12.0  # log-probabilities below are alike to the head
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """The shape of a `TableHead`; the defaults are the Sudoku head's."""
+
+    width: int  # of one layer of the backbone
+    symbols: int
+    length: int  # the one that the backbone takes
+    layers: int = 1  # how many layers of the backbone are reported side by side
+    inner: int = 96
+    rank: int = 24  # features of a symbol at a position
+    forms: int = 16  # bilinear forms of a pair, of the same rank as those of the MI head
+    form_rank: int = 16
+    places: int = 12  # learned features of where two positions are
+    paths: int = 4  # kinds of paths through a third position
+    hidden: int = 80  # of the network for a drawn symbol and a symbol that it may move
+    channels: int = 12  # of its messages
+
+    def __post_init__(self) -> None:
+        if min(asdict(self).values()) < 1:
+            raise PairmiError(f"TableConfig: sizes must be >= 1, got {self}")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What is known of some positions (the first dimensions), by themselves."""
+
+    symbol: Float[Tensor, "... V F"]
+    parts: Float[Tensor, "... V H"]  # what each symbol adds to the network of a pair: drawn or not, of the sender or of the receiver
+    form: Float[Tensor, "... G"]  # what the bilinear forms of a pair are made of
+
+
+class TableHead(nn.Module):
+    """log q(x_j = w | x_i = v, ...) ~ log p_j(w) + shift, normalised, with a shift that pools the messages of all drawn (i, v).
+
+    A symbol at a position has a few features, from the layer-normed hidden states, the marginal, the entropy and the place. A message of
+    (i, v) to (j, w) is a small network of those of v and w at both, their product, bilinear forms of the pair, where the two
+    are, whether v = w, and paths: sum over open k of l_ik l_kj p_k(w) p_k(v) / (1 - p_k(v)), what excluding v at k would give
+    to w there. Over the drawn members each channel is pooled by its most negative, its most positive and its sum; a network of these and
+    p_j(w), the same for all w, gives the shift. It begins as minmax of the first channel. Drawn symbols alone are
+    computed, and only what the next member hears: O(m^2) small products for a set of m.
+    """
+
+    kind: ClassVar[str] = "tables"
+    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "symbol.weight", "project.weight", "part.weight", "second.weight")
+
+    def __init__(self, config: TableConfig) -> None:
+        super().__init__()
+        self.config = config
+        size, hidden = config.symbols, config.hidden
+        self.inner = nn.Linear(config.layers * config.width + size + 1, config.inner)
+        self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner))
+        self.symbol = nn.Linear(config.inner, size * config.rank)
+        self.belief = nn.Linear(2, config.rank, bias=False)  # p and log p of the symbol itself
+        self.project = nn.Linear(config.inner, config.forms * config.form_rank)
+        signs = 1.0 - 2.0 * (torch.arange(config.form_rank) % 2)
+        self.signs = nn.Parameter(config.form_rank**-0.5 * signs.expand(config.forms, -1).clone())
+        self.part = nn.Linear(config.rank, 4 * hidden, bias=False)
+        self.pair = nn.Parameter(0.3 * torch.randn(config.length, config.length, config.places))
+        self.link = nn.Linear(config.places, config.paths)
+        self.place = nn.Linear(config.places + config.forms, hidden)
+        self.product = nn.Linear(config.rank + config.paths, hidden, bias=False)
+        self.same = nn.Parameter(0.3 * torch.randn(hidden))
+        self.second = nn.Linear(hidden, hidden)
+        self.message = nn.Linear(hidden, config.channels)
+        self.combine = nn.Linear(3 * config.channels + 2, 32)
+        self.shift = nn.Linear(32, 1, bias=False)
+        nn.init.zeros_(self.shift.weight)
+        nn.init.normal_(self.message.weight, std=0.1 * hidden**-0.5)
+
+    def about(self) -> dict[str, Any]:
+        """Its shape, for the file that it is kept in."""
+        return asdict(self.config)
+
+    def features(self, hidden: Float[Tensor, "B N D"], log_probs: Float[Tensor, "B N V"], where: Int[Tensor, "B N"]) -> Features:
+        """Of some positions of each row, the same number in all."""
+        config = self.config
+        normed = functional.layer_norm(hidden.float().unflatten(2, (config.layers, config.width)), (config.width,)).flatten(2)
+        known = torch.cat([normed, log_probs.float().exp(), entropy(log_probs).float()[:, :, None]], dim=2)
+        inner = gelu(linear(self.inner, known) + self.position[where])
+        symbol = linear(self.symbol, inner).unflatten(2, (config.symbols, config.rank)) + self._beliefs(log_probs) @ self.belief.weight.t()
+        return Features(symbol, linear(self.part, symbol), linear(self.project, inner))
+
+    def _beliefs(self, log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V 2"]:
+        return torch.stack([log_probs.exp(), log_probs.clamp_min(LOWEST) / 4], dim=-1).float()
+
+    def links(self) -> Float[Tensor, "P L L"]:
+        """How much of what happens at a position is felt at another."""
+        strength = sigmoid(self.link(self.pair)).permute(2, 0, 1)
+        return strength * (1 - torch.eye(self.config.length, device=strength.device))
+
+    def messages(
+        self,
+        sender: Features,  # [..., N senders, 1 or R receivers, ...]
+        drawn: Int[Tensor, "..."],  # the symbol of each
+        receiver: Features,
+        places: Float[Tensor, "... P"],  # of the pair
+        paths: Float[Tensor, "... V C"],
+    ) -> Float[Tensor, "... V K"]:
+        """Of each drawn (sender, symbol) to each symbol of the receiver; the leading dimensions of all broadcast."""
+        hidden, forms = self.config.hidden, self.config.forms
+        symbol = drawn[..., None, None]
+        mine = torch.take_along_dim(sender.symbol, symbol, dim=-2)  # features of the drawn symbol, [..., 1, F]
+        of_sender, of_receiver = (x[..., n * hidden : (n + 1) * hidden] for n, x in enumerate((sender.parts, receiver.parts)))
+        bilinear = (sender.form * receiver.form * self.signs.flatten()).unflatten(-1, (forms, -1)).sum(-1)
+        base = linear(self.place, torch.cat([places, bilinear / (2 + bilinear.abs())], dim=-1))[..., None, :]
+        base = base + torch.take_along_dim(of_sender, symbol, dim=-2) + torch.take_along_dim(of_receiver, symbol, dim=-2)
+        total = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1)).add_(base)
+        total = total.add_(sender.parts[..., 2 * hidden : 3 * hidden]).add_(receiver.parts[..., 3 * hidden :])
+        total = total.add_(functional.one_hot(drawn, self.config.symbols)[..., None] * self.same).relu_()
+        return linear(self.message, linear(self.second, total).relu_())
+
+    def moved(
+        self, log_p: Float[Tensor, "... V"], low: Float[Tensor, "... V K"], high: Float[Tensor, "... V K"], total: Float[Tensor, "... V K"]
+    ) -> Float[Tensor, "... V"]:
+        """The shifted log-probabilities from the pooled messages."""
+        beliefs = self._beliefs(log_p).expand(*low.shape[:-1], -1)
+        known = torch.cat([low, high, total / (1 + total.abs() / 4), beliefs], dim=-1)
+        correction = linear(self.shift, linear(self.combine, known).relu())[..., 0]
+        return functional.log_softmax(log_p + low[..., 0] + high[..., 0] + correction, dim=-1)
+
+    def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
+        """The features of the members, and the marginals of all open positions, for the paths through them."""
+        config = self.config
+        check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
+        row, count = torch.arange(len(members), device=members.device)[:, None], members.shape[1]
+        where = functional.pad(members, (0, -count % TOGETHER)).unflatten(1, (-1, TOGETHER))
+        hidden, log_probs = (x[row[:, :, None], where].flatten(0, 1) for x in (prediction.hidden, prediction.log_probs))
+        with torch.inference_mode(False), torch.no_grad():
+            known = self.features(hidden, log_probs, where.flatten(0, 1))
+            give, keep = exclusion(prediction.log_probs, prediction.masked)
+        state = {name: getattr(known, name).unflatten(0, where.shape[:2]).flatten(1, 2)[:, :count] for name in FEATURES}
+        own = prediction.log_probs[row, members].float()
+        return state | {"members": members, "log_probs": own, "drawn": torch.zeros_like(members), "give": give, "keep": keep}
+
+    def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
+        """What was drawn is remembered; it is heard when somebody asks."""
+        return dict(state) | {"drawn": state["drawn"].scatter(1, rank[:, None], symbol[:, None])}
+
+    def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
+        """Messages of all that were drawn before this rank, each by products of its own: no bit of a row depends on its batch mates."""
+        row, count, members = torch.arange(len(rank), device=rank.device), int(rank.max()) if len(rank) else 0, state["members"]
+        log_p = state["log_probs"][row, rank]
+        if not count:
+            return log_p
+        with torch.inference_mode(False), torch.no_grad():
+            sender, receiver = members[:, :count], members[row, rank][:, None]
+            drawn = state["drawn"][:, :count]
+            links = self.links()
+            links = (links[:, sender] * links[:, receiver]).movedim(0, 2)  # [B, N, C, L]
+            links = links * state["give"].gather(2, drawn[:, None].expand(-1, links.shape[3], -1)).mT[:, :, None]
+            keep = state["keep"][:, None].expand(-1, count, -1, -1)
+            paths = torch.bmm(links.flatten(0, 1), keep.flatten(0, 1)).unflatten(0, drawn.shape).mT
+            of_sender, of_receiver = (
+                Features(*(state[n][:, :count] for n in FEATURES)),
+                Features(*(state[n][row, rank][:, None] for n in FEATURES)),
+            )
+            said = self.messages(of_sender, drawn, of_receiver, self.pair[sender, receiver], paths)
+            said = said * (torch.arange(count, device=rank.device) < rank[:, None])[:, :, None, None]
+            total = said[:, 0]
+            for one in said.unbind(1)[1:]:  # in this order in every batch
+                total = total + one
+            return self.moved(log_p, said.clamp_max(0).amin(1), said.clamp_min(0).amax(1), total)
+
+
+def exclusion(log_probs: Float[Tensor, "B L V"], masked: Positions) -> tuple[Float[Tensor, "B L V"], Float[Tensor, "B L V"]]:
+    """Of each open position p(v) / (1 - p(v)) and p(w): their product is what w gains there when v is excluded."""
+    p = log_probs.float().exp() * masked[:, :, None]
+    return p / (1 - p).clamp_min(0.05), p
+
+
+def linear(layer: nn.Linear, x: Float[Tensor, "*N A"]) -> Float[Tensor, "*N B"]:
+    """X W^T + b; outside of training the last two dimensions of x are a product of their own, the same in every batch."""
+    if torch.is_grad_enabled() or x.ndim < 3:
+        return functional.linear(x, layer.weight, layer.bias)
+    flat = x.reshape(-1, *x.shape[-2:])
+    out = torch.bmm(flat, layer.weight.t().expand(len(flat), -1, -1))
+    out = out if layer.bias is None else out + layer.bias
+    return out.view(*x.shape[:-1], -1)
