@@ -151,7 +151,7 @@ Differences on the other {others} reactions, in percent of atoms:
 
 {report.table(differences, tuple(differences[0]))}
 
-The aim, set before it was measured, was to be above mean attention: as RXNMapper reads it, one choice for each atom, that is the first line. The third gives attention the same help.
+How to read it: the aim, set before it was measured, was to be above mean attention. The first two lines give the map a help that attention does not get; the third gives both the same; the fourth gives neither any. Fair are the last two. RXNMapper's own tool reads one chosen head, also with the help of neighbours; it is not compared here.
 
 ![atom map](figures/atom_mapping.png)
 
