@@ -244,22 +244,28 @@ def main() -> None:
     parser.add_argument("--deep", type=int, default=2, help=f"of these with {DEEP} draws too")
     parser.add_argument("--fill", type=int, default=10, help="sentences to fill")
     parser.add_argument("--records", type=Path, default=Path("runs/text.jsonl"))
+    parser.add_argument(
+        "--speed", type=Path, default=Path("runs/speed_block.jsonl"), help="what 'pairmi bench speed --block 32 --json' wrote"
+    )
+    parser.add_argument("--measured", action="store_true", help="write the page of what is in --records, and measure nothing but the map")
     parser.add_argument("--out", type=Path, default=Path("docs/text.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     model, attentive, ledger = pairmi.load("albert-zh"), pairmi.load("albert-zh", attention=True), Ledger(options.records)
     every = sentences(model, options.data, 12, 22)
+    ask = (lambda key, measure: ledger.find(key)) if options.measured else ledger.measured
     found = []
     for n, one in enumerate(tqdm(every[: options.sentences], desc="words")):
         key = {"text": "words", "sentence": one.text, "deep": n < options.deep, "draws": [*DRAWS, DEEP]}
-        found.append(ledger.measured(key, lambda: pair_scores(model, attentive, one, n, n < options.deep)))  # noqa: B023 (called at once)
+        found.append(ask(key, lambda: pair_scores(model, attentive, one, n, n < options.deep)))  # noqa: B023 (called at once)
     canvases, truth = half_masked(model, every[options.sentences : options.sentences + options.fill])
     filled = []
     for spec in tqdm(RULES, desc="fill"):
         key = {"text": "fill", "rule": spec, "sentences": options.fill, "from": options.sentences}
-        filled.append({"rule": spec} | ledger.measured(key, lambda: filled_by(model, spec, canvases, truth)))  # noqa: B023
-    write(options, model, words(found), filled, lambda text: sentence_map(model, text))
+        filled.append({"rule": spec} | (ask(key, lambda: filled_by(model, spec, canvases, truth)) or {}))  # noqa: B023
+    found, filled = [one for one in found if one], [one for one in filled if len(one) > 1]
+    write(options, model, words(found) if found else None, filled, lambda text: sentence_map(model, text))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The page that `text.py` makes of its measurements."""
+"""The page that `text.py` makes of its measurements; what was not measured is left out."""
 
 import argparse
+import json
 from collections.abc import Callable
 from typing import Any
 
 from pairmi.bench import report
+from pairmi.bench.block_costs import COLUMNS
 from pairmi.model import Model
 from pairmi.pairs.result import PairMap
 from pairmi.provenance import provenance
@@ -25,21 +27,38 @@ def on_paper() -> str:
     )
 
 
-def write(
-    options: argparse.Namespace,
-    model: Model,
-    words: tuple[list[dict[str, Any]], dict[str, Any]],
-    filled: list[dict[str, Any]],
-    mapped: Callable[[str], PairMap],
-) -> None:
-    """Draw the map and write the page."""
-    import matplotlib
+def costs(options: argparse.Namespace) -> str:
+    """What `pairmi bench speed --block 32 --json FILE` measured."""
+    records = [json.loads(line) for line in options.speed.read_text().splitlines()] if options.speed.is_file() else []
+    return COSTS.format(table=report.table(records, COLUMNS), **records[0]) if records else ""
 
+
+def found_words(found: tuple[list[dict[str, Any]], dict[str, Any]] | None) -> str:
+    """The AUROC of every score."""
+    if found is None:
+        return ""
+    lines, about = found
+    noise = ", ".join(f"{draws} draws {about[draws]:.2f}" for draws in about if draws.isdigit())
+    return WORDS.format(words=report.table(lines, ("score", "AUROC", "inside words", "across")), noise=noise, **about)
+
+
+def mapped_sentence(options: argparse.Namespace, mapped: Callable[[str], PairMap]) -> str:
+    """Draw it."""
+    import matplotlib
+    from matplotlib import font_manager
+
+    for file in font_manager.findSystemFonts():
+        if "wqy" in file or "CJK" in file:
+            font_manager.fontManager.addfont(file)
     matplotlib.rcParams["font.sans-serif"] = ["WenQuanYi Zen Hei", "Noto Sans CJK SC", "DejaVu Sans"]
-    figure = mapped(SENTENCE)
-    figure.plot(f"albert-zh: {SENTENCE}").savefig(options.out.parent / "figures" / "text_map.png", dpi=150)
-    top = ", ".join(f"{SENTENCE[i]}{SENTENCE[j]} {nats:.1f}" for i, j, nats in figure.strongest(6))
-    lines, about = words
+    made = mapped(SENTENCE)
+    made.plot(f"albert-zh: {SENTENCE}").savefig(options.out.parent / "figures" / "text_map.png", dpi=150)
+    top = ", ".join(f"{SENTENCE[i]}{SENTENCE[j]} {nats:.1f}" for i, j, nats in made.strongest(8))
+    return MAP.format(top=top, map_rows=made.rows, sentence=SENTENCE)
+
+
+def filled_sentences(options: argparse.Namespace, filled: list[dict[str, Any]]) -> str:
+    """A line a rule."""
     rows = [
         {
             "rule": one["rule"],
@@ -51,23 +70,27 @@ def write(
         }
         for one in filled
     ]
-    made = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    noise = ", ".join(f"{draws} draws {about[draws]:.2f}" for draws in ("1", "4", "16"))
+    return FILLED.format(filled=report.table(rows, tuple(rows[0])), unknown=filled[0]["unknown"], fill=options.fill) if rows else ""
+
+
+def write(
+    options: argparse.Namespace,
+    model: Model,
+    words: tuple[list[dict[str, Any]], dict[str, Any]] | None,
+    filled: list[dict[str, Any]],
+    mapped: Callable[[str], PairMap],
+) -> None:
+    """Draw the map and write the page."""
     options.out.write_text(
         PAGE.format(
             command=f"python experiments/text.py --sentences {options.sentences} --deep {options.deep} --fill {options.fill}",
-            made=made,
+            made=", ".join(f"{key} {value}" for key, value in provenance().items()),
             size=model.vocab.size,
-            words=report.table(lines, ("score", "AUROC", "inside words", "across")),
-            noise=noise,
-            top=top,
-            map_rows=figure.rows,
-            sentence=SENTENCE,
-            filled=report.table(rows, tuple(rows[0])),
-            unknown=filled[0]["unknown"],
-            fill=options.fill,
             paper=on_paper(),
-            **{key: about[key] for key in ("pairs", "same", "sentences", "deep")},
+            costs=costs(options),
+            words=found_words(words),
+            map=mapped_sentence(options, mapped),
+            filled=filled_sentences(options, filled),
         )
     )
     print(options.out.read_text())
@@ -130,7 +153,18 @@ block. `pairmi bench speed --block 32` prints what it costs at 126,464 symbols a
 
 Code that a model brings could do whatever you can. It runs only with `allow_code=True` (`--allow-code`), from a folder, or from the hub at a `revision` that is a commit. The adapters are tested on tiny networks with the interfaces of these
 families; the real weights could not be tried here.
+{costs}{words}{map}{filled}"""
 
+COSTS = """
+## Cost of a block at {symbols:,} symbols and {length} positions
+
+Printed by `pairmi bench speed --block {block}`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
+in units of one log-softmax of full length ({softmax_ms:.0f} ms of a core); a row is one evaluated sequence.
+
+{table}
+"""
+
+WORDS = """
 ## Does mutual information find words?
 
 {pairs} pairs of adjacent letters of {sentences} sentences of UD_Chinese-GSDSimp (dev part, CC BY-SA 4.0), both unknown and everything else given; {same} of them are in one word of the gold segmentation. AUROC of "same word" with its 95 % interval
@@ -139,11 +173,17 @@ families; the real weights could not be tried here.
 {words}
 
 Correlation of the estimates with those of 64 draws, on {deep} pairs: {noise}.
+"""
+
+MAP = """
+## The map of a sentence
 
 ![map](figures/text_map.png)
 
 Every pair of letters of {sentence} unknown, all others given, 16 draws ({map_rows:,} rows). The strongest, in nats: {top}.
+"""
 
+FILLED = """
 ## Filling half-masked sentences
 
 {fill} sentences of which every second position is unknown, at random ({unknown} in all), greedy. Recovered: the letter that stood there. Pseudo-perplexity: of the filled letters, each given all others. Price: KL to sequential decoding in the rule's own order
