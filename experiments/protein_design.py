@@ -2,7 +2,7 @@
 
     python experiments/protein_design.py --folder PDB [--part heads|settings|prices|designs|table] [--designs 25] [--page]
 
-Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 480 --positions 2 --shard 12`). The structures are dealt
+Labels come first (`pairmi labels --structures PDB --out runs/design/labels --states 160 --positions 2 --shard 8`). The structures are dealt
 into two folds; a fold's head, charges and settings are made on the other one. Every measurement, of one structure and method each, is kept in
 --records: an interrupted run goes on where it stopped. Without --part everything is measured; --page writes the page from what there is.
 """
@@ -46,7 +46,7 @@ FOLDS = (0, 1)
 LAYERS = (0, 3)  # the encoder's states and the last ones
 SIZES = {"inner": 48, "forms": 8, "rank": 8, "mixer": 16}
 CONFIG = DistillConfig(batch=32, loss="root", rates=Rates(muon=0.015, adam=3e-3))
-BUDGETS = (0.01, 0.03, 0.1)  # nats a pass, that charges are fitted at
+BUDGETS = (0.02, 0.1)  # nats a pass, that charges are fitted at
 ROUNDS = 3
 CALIBRATING, CHOOSING, PRICING, DESIGNING = 1_000_003, 2_000_003, 3_000_003, 0  # seeds
 FAMILIES: Mapping[str, Sequence[str]] = {
@@ -232,11 +232,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--labels", type=Path, default=Path("runs/design/labels"))
     parser.add_argument("--records", type=Path, default=Path("runs/design"))
     parser.add_argument("--part", choices=PARTS, help="measure this part alone, and write no page")
-    parser.add_argument("--steps", type=int, default=1200, help="of training a head")
+    parser.add_argument("--steps", type=int, default=600, help="of training a head")
     parser.add_argument("--structures", type=int, help="only so many")
-    parser.add_argument("--every", type=int, default=3, help="charges and settings come from every so-manieth structure")
-    parser.add_argument("--calibrating", type=int, default=3, help="sequences a structure that charges are fitted on")
-    parser.add_argument("--sequences", type=int, default=2, help="that prices are measured on, a structure")
+    parser.add_argument("--every", type=int, default=7, help="charges and settings come from every so-manieth structure")
+    parser.add_argument("--calibrating", type=int, default=2, help="sequences a structure that charges are fitted on")
+    parser.add_argument("--sequences", type=int, default=1, help="that prices are measured on, a structure")
     parser.add_argument("--designs", type=int, default=25, help="a structure and method")
     parser.add_argument("--round", type=int, default=5, help="designs at a time")
     parser.add_argument("--temperature", type=float, default=0.1, help="of the designs")
@@ -258,7 +258,10 @@ def main() -> None:
         ship(options, options.ship)
     if options.part is None and not options.ship:
         logs = [read_log(options.records / f"head-{fold}" / "log.jsonl")[-1] for fold in FOLDS]
-        text = page(ledger, options, table(ledger, options) if options.proteins else None, logs, (CHOOSING, PRICING))
+        labels, made_by = read_store(options.labels)
+        labelled = f"{len(labels)} labelled states, of each the probed MI of {made_by['positions'] or 'all'} positions with all others"
+        found = table(ledger, options) if options.proteins else None
+        text = page(ledger, options, found, logs, labelled, (CHOOSING, PRICING))
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text)
         print(text)

@@ -121,7 +121,10 @@ def test_canvases_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path
 def test_rules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     rows = strict(done(capsys, "rules", "--json"))
     assert [row["name"] for row in rows] == list(CATALOGUE)
-    assert all(row["parameters"] == parameters(row["name"]) | {"commit": "all"} and row["about"] and row["reference"] for row in rows)
+    assert all(
+        row["parameters"] == parameters(row["name"]) | {"commit": "all", "draw": "marginal"} and row["about"] and row["reference"]
+        for row in rows
+    )
     text = done(capsys, "rules")
     assert all(f"{name}:" in text for name in CATALOGUE)
     assert "exact worlds: sudoku4, " in text

@@ -182,15 +182,9 @@ def table_section(found: Record) -> str:
 """
 
 
-def head_rows(options: argparse.Namespace, logs: Sequence[Record]) -> str:
-    rows = [
-        {"fold": fold, "validated on": "the structures of the other fold's head", "r2": log["r2"], "mae": log["mae"]}
-        for fold, log in enumerate(logs)
-    ]
-    return report.table(rows, ("fold", "r2", "mae"))
-
-
-def page(ledger: Ledger, options: argparse.Namespace, table: Record | None, logs: Sequence[Record], seeds: tuple[int, int]) -> str:
+def page(
+    ledger: Ledger, options: argparse.Namespace, table: Record | None, logs: Sequence[Record], labelled: str, seeds: tuple[int, int]
+) -> str:
     choosing, pricing = seeds
     settings = list(dict.fromkeys(r["settings"]["rule"] for r in kept(ledger, "price", seed=choosing)))
     chosen_on = price_rows(ledger, choosing, settings, 1.0)
@@ -239,8 +233,8 @@ A verified design takes the rule's set as a draft and has the distribution of on
 {table_section(table) if table else "Not measured."}
 ## The head
 
-Labels: {options.labelled}. The head reads the encoder's and the last decoder layer's states, marginals and entropies, and knows a pair by its kind: the distance of the two C-beta in steps of 1 Angstrom, the number of residues between them along the chain, and
+{labelled}. The head reads the encoder's and the last decoder layer's states, marginals and entropies, and knows a pair by its kind: the distance of the two C-beta in steps of 1 Angstrom, the number of residues between them along the chain, and
 whether they exchange messages at all. R2 and mean absolute error (nats) over the probed pairs of the ten structures that a fold's head has not seen:
 
-{head_rows(options, logs)}
+{report.table([{"fold": fold} | log for fold, log in enumerate(logs)], ("fold", "r2", "mae"))}
 """

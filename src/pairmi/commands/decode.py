@@ -87,9 +87,7 @@ def run(options: argparse.Namespace) -> None:
         device=loading_device(options),
         **text_options(options),
     )
-    if options.rule is None:
-        options.rule = api.default_rule(model)
-        print(f"pairmi decode: by {options.rule}{', to which the model was tuned' if model.rule else ''}", file=sys.stderr)
+    named, options.rule = options.rule is not None, api.default_rule(model) if options.rule is None else options.rule
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     stop = None if options.stop is None else symbol_id(model.vocab, options.stop, "--stop")
     sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept, stop)
@@ -107,6 +105,8 @@ def run(options: argparse.Namespace) -> None:
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
+    if not named and model.rule:
+        print(f"pairmi decode: by {options.rule}, to which the model was tuned", file=sys.stderr)
 
 
 def _report(failure: Failure) -> None:
