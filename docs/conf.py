@@ -24,7 +24,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]  # pages that a script prints may begin a section one level down
 
 nb_execution_mode = os.environ.get("PAIRMI_TUTORIALS", "force")  # off: as text only
-nb_execution_timeout = 240
+nb_execution_timeout = 600  # seconds a cell: a busy machine is no mistake
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 

@@ -58,8 +58,8 @@ def results() -> str:
     named = set()
     for page in HERE.rglob("*.md"):
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-            named |= {line.split("<")[-1].rstrip(">").strip() for line in block.splitlines()}
-    left = sorted(page.stem for page in HERE.glob("*.md") if page.stem not in named | {"index"})
+            named |= {page.parent / f"{line.strip()}.md" for line in block.splitlines()}
+    left = sorted(page.stem for page in HERE.glob("*.md") if page not in named and page.stem != "index")
     return "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(left) + "\n```"
 
 
