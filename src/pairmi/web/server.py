@@ -100,18 +100,26 @@ def create(models: Mapping[str, Model], hosts: Sequence[str] = ("localhost", "12
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     for error, answer in _answers().items():
         app.add_exception_handler(error, answer)
-    _routes(app, models, quick, long)
+    _quick_routes(app, models, quick, long)
+    _long_routes(app, models, long)
     _pages(app)
     return Guard(app, rate or Rate())
 
 
-def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:
-    described = api.describe(models)
+def _finder(models: Mapping[str, Model]) -> Callable[[str], Model]:
+    """What finds a model by its name."""
 
     def known(name: str) -> Model:
         if name not in models:
             raise PairmiError(f"model {name[:80]!r} is not loaded; there are {', '.join(models)}")
         return models[name]
+
+    return known
+
+
+def _quick_routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:
+    """What takes a pass or less."""
+    described, known = api.describe(models), _finder(models)
 
     @app.get("/api/models", responses=REFUSALS)
     async def offered() -> Event:
@@ -141,6 +149,11 @@ def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) 
     async def imagine(request: Request, asked: Imagined) -> Response:
         """How open positions would move if one took a symbol."""
         return await _answered(request, quick, partial(showing.imagine, known(asked.model), asked.canvas, asked.position, asked.symbol))
+
+
+def _long_routes(app: FastAPI, models: Mapping[str, Model], long: Lane) -> None:
+    """What takes many passes, and tells of them."""
+    known = _finder(models)
 
     @app.post("/api/map", responses=REFUSALS | LINES, response_class=StreamingResponse)
     async def chart(request: Request, asked: Canvas) -> Response:
