@@ -139,7 +139,7 @@ def section(reactions: list[Reaction], records: list[Record], left_out: int, tot
     rows = np.mean([record["rows"] for record in records])
     return f"""## Atoms: where a product's come from, by RXNMapper's map
 
-Printed by `python experiments/atom_mapping.py` ({about}; weights {records[0]["settings"]["weights"]}, {options.precision}).
+Printed by `python experiments/atom_mapping.py --choice {options.choice}{f" --limit {options.limit}" if options.limit else ""}` ({about}; weights {records[0]["settings"]["weights"]}, {options.precision}).
 
 RXNMapper (Schwaller et al. 2021) is a masked language model of reactions; nobody told it where atoms go. The map (`by="masking"`): a quarter of the product atoms is masked at a time; what does each reactant atom tell of each of them, in nats? A product atom is then said to come from the reactant atom of the same element that tells most. Truth: the maps of
 {total} reactions of USPTO-50k; atoms that symmetry makes equal count as one. {len(reactions)} reactions are measured here; {left_out} have symbols that the model does not know. A reaction takes {rows:.0f} rows. What is known without a model may help any score: each reactant atom is used about once, bonded atoms come from bonded atoms
@@ -151,7 +151,7 @@ Differences on the other {others} reactions, in percent of atoms:
 
 {report.table(differences, tuple(differences[0]))}
 
-The aim, set before it was measured, was to be above mean attention: as RXNMapper reads it, one choice for each atom, that is the first line. The third gives attention the same help.
+How to read it: the aim, set before it was measured, was to be above mean attention. The first two lines give the map a help that attention does not get; the third gives both the same; the fourth gives neither any. Fair are the last two. RXNMapper's own tool reads one chosen head, also with the help of neighbours; it is not compared here.
 
 ![atom map](figures/atom_mapping.png)
 

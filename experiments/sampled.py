@@ -1,10 +1,18 @@
 """docs/sampled.md: probing by draws: unbiased, with which error, at what price; and heads that learn from drawn labels.
 
-    python experiments/sampled.py [--data FASTA] [--rows 16384] [--heads] [--only PART]
+    python experiments/sampled.py [--seeds N] [--data FASTA] [--rows N] [--heads MODEL[=FILE] ...] [--only PART]
 
-Every measurement is kept in --records: an interrupted run goes on where it stopped, and a page can be written from parts that were
-measured one by one (--only). Without --data, a FASTA file of the protein model's training sequences, nothing is learnt from labels. With
---heads the heads in the package are scored on the test stores in --records (see `pairmi labels --only test` in weights/README.md).
+Every measurement is kept in --records: an interrupted run goes on where it stopped, and the page can be written from parts that were
+measured one by one (--only). With --data, a FASTA file of the protein model's training sequences, heads learn from labels that cost equal
+rows; they are validated and tested on exact labels of other families, which must be there:
+
+    pairmi labels --backbone protein --precision bfloat16 --data FASTA --shard 128 --each 6 --seed 1 --form kl --floor 0 --positions 4 --states 512 --only test --out RECORDS/protein-test
+    pairmi labels ... --only validation --out RECORDS/protein-validation
+
+--heads scores heads on the test store of their backbone: MODEL is the one in the package, MODEL=FILE another, such as one from
+
+    pairmi labels --backbone protein --precision bfloat16 --data FASTA --shard 64 --each 6 --only train --draws 1 --positions 16 --states 3072 --out RECORDS/protein-1x16
+    pairmi train head --backbone protein --precision bfloat16 --labels RECORDS/protein-1x16 RECORDS/protein-validation --layers 2 4 6 --rate 3e-3 --inner 64 --forms 8 --batch 32 --steps 2000 --decay 0.7 --run RUN --out FILE
 """
 
 import argparse
@@ -333,7 +341,7 @@ def page(found: dict[str, Record], options: argparse.Namespace) -> str:
     assert all(abs(row["bias"]) < 0.1 * row["error"] for row in found["errors"]["rows"])
     return f"""# Probing by draws
 
-Printed by `python experiments/sampled.py` ({about}).
+Printed by `python experiments/sampled.py --seeds {options.seeds}` ({about}).
 
 The `kl` form is an expectation, I(i -> j) = E_(v ~ p_i) KL(q_(j|v) || p_j), and so is `tv`: a symbol that is drawn from p_i tells, in one row, an unbiased value for every j, whatever the vocabulary. `draws=K` spends K rows a position, 1 + N K in all.
 
@@ -380,7 +388,7 @@ The surprise of a symbol predicts nothing of what it moves. A factor for each sy
 
 ## Until an error
 
-`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is biased by the last column: less than a tenth of the error asked for.
+`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is biased by the last column: less than a tenth of the error asked for. Rounds are wasteful near the size of the alphabet: the full probe takes 20 rows a position here.
 
 {report.table(found["errors"]["rows"], tuple(found["errors"]["rows"][0]))}
 

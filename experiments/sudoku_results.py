@@ -62,11 +62,16 @@ def chosen(records: list[Record], slack: float) -> list[str]:
     return ["sequential", *(record["settings"]["rule"] for record in best if record["settings"]["rule"] != "sequential")]
 
 
-def solving(bench: Bench, sizes: argparse.Namespace, kind: str) -> Found:
-    """One set of puzzles: the validation grid, and on the test puzzles what it chose."""
-    grid = bench.run(f"{kind}, tuning", make_boards(kind, sizes.validation, "validation"), ["sequential", *SOLVING], GREEDY)
-    best = chosen(grid, sizes.slack)
-    return {"grid": grid, "best": bench.run(f"{kind}, best", make_boards(kind, getattr(sizes, kind)), best, GREEDY)}
+def tuned(bench: Bench, sizes: argparse.Namespace) -> list[Record]:
+    """The grid for solving, on minimal validation puzzles."""
+    return bench.run("solve, tuning", make_boards("minimal", sizes.validation, "validation"), ["sequential", *SOLVING], GREEDY)
+
+
+def solving(bench: Bench, sizes: argparse.Namespace, kind: str, count: int) -> list[Record]:
+    """What validation chose, on the first test puzzles of a kind; sequential decoding has been measured on all."""
+    specs = chosen(tuned(bench, sizes), sizes.slack)
+    (reference,) = bench.run(f"{kind}, sequential", make_boards(kind, sizes.test), specs[:1], GREEDY)
+    return [first(reference, count), *bench.run(f"{kind}, best", make_boards(kind, count), specs[1:], GREEDY)]
 
 
 def first(record: Record, count: int) -> Record:
@@ -78,7 +83,7 @@ def first(record: Record, count: int) -> Record:
 
 def table_1(bench: Bench, sizes: argparse.Namespace) -> Found:
     """The paper's settings on the first minimal puzzles; sequential decoding has been measured on all."""
-    (reference,) = bench.run("table 1", make_boards("minimal", sizes.minimal), TABLE_1[:1], GREEDY)
+    (reference,) = bench.run("table 1", make_boards("minimal", sizes.test), TABLE_1[:1], GREEDY)
     others = bench.run("table 1", make_boards("minimal", sizes.table), TABLE_1[1:], GREEDY)
     return {"table": [first(reference, sizes.table), *others]}
 
@@ -101,7 +106,7 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
 
 def timing(bench: Bench, sizes: argparse.Namespace) -> Found:
     """CPU time of the quickest rules without loss, in turns."""
-    ways = {kind: (GREEDY, solving(bench, sizes, kind)["best"]) for kind in ("puzzles", "minimal")}
+    ways = {kind: (GREEDY, solving(bench, sizes, kind, getattr(sizes, kind))) for kind in ("puzzles", "minimal")}
     ways["empty"] = (DRAWN, generating(bench, sizes)["best"])
     found: Found = {}
     for kind, (how, records) in ways.items():
@@ -126,8 +131,8 @@ def looking(bench: Bench, sizes: argparse.Namespace) -> Found:
 
 
 PARTS = {
-    "puzzles": lambda bench, sizes: solving(bench, sizes, "puzzles"),
-    "minimal": lambda bench, sizes: solving(bench, sizes, "minimal"),
+    "minimal": lambda bench, sizes: {"grid": tuned(bench, sizes), "best": solving(bench, sizes, "minimal", sizes.minimal)},
+    "puzzles": lambda bench, sizes: {"best": solving(bench, sizes, "puzzles", sizes.puzzles)},
     "generating": generating,
     "table 1": table_1,
     "timing": timing,
@@ -141,11 +146,12 @@ def main() -> None:
     parser.add_argument("--without", nargs="+", choices=("looking",), default=(), help="a page without this part")
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--precision", default="bfloat16", choices=("float32", "bfloat16"), help="of the matrix products")
-    parser.add_argument("--validation", type=int, default=100, help="puzzles of each kind to choose settings on")
+    parser.add_argument("--validation", type=int, default=100, help="minimal puzzles to choose settings on")
     parser.add_argument("--slack", type=float, default=1.0, help="points that a chosen setting may lose there")
     parser.add_argument("--drawn-validation", type=int, default=100, help="empty boards to choose settings on")
-    parser.add_argument("--puzzles", type=int, default=1000, help="test puzzles with 27.1 givens")
-    parser.add_argument("--minimal", type=int, default=1000, help="minimal test puzzles")
+    parser.add_argument("--test", type=int, default=1000, help="puzzles of each kind that are solved sequentially")
+    parser.add_argument("--puzzles", type=int, default=1000, help="of these, with 27.1 givens, by the other rules")
+    parser.add_argument("--minimal", type=int, default=1000, help="of these, minimal, by the other rules")
     parser.add_argument("--table", type=int, default=1000, help="puzzles for the paper's settings")
     parser.add_argument("--drawn", type=int, default=1000, help="empty boards")
     parser.add_argument("--verified", type=int, default=1000, help="empty boards for verified drafts")

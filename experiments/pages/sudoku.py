@@ -115,7 +115,7 @@ def example(records: Sequence[Record], kind: str) -> str:
 def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figures: Path) -> str:
     """The whole text."""
     puzzles, minimal, make, times = (found[name] for name in ("puzzles", "minimal", "generating", "timing"))
-    grids = {"solving, 27.1 givens": puzzles["grid"], "solving, minimal": minimal["grid"], "generating": make["grid"]}
+    grids = {"solving, minimal": minimal["grid"], "generating": make["grid"]}
     drawn = {name: frontiers.panels(records)["plain"] for name, records in grids.items()} | {
         "generating, verified": frontiers.panels(make["drafts"])["verified"]
     }
@@ -128,13 +128,13 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
     }
     how = " ".join(
         f"--{name.replace('_', '-')} {getattr(sizes, name)}"
-        for name in ("validation", "drawn_validation", "puzzles", "minimal", "table", "drawn", "verified")
+        for name in ("validation", "drawn_validation", "test", "puzzles", "minimal", "table", "drawn", "verified")
     )
     return f"""# Sudoku: what dependence buys
 
 Printed by `python experiments/sudoku_results.py {how}` ({about}; model `{model.name}`, weights {identify(model)}, matrix products in {sizes.precision}). Quality is the fraction of puzzles filled exactly as their only
 solution says, or of boards generated from nothing that obey the rules. `against` is the paired difference to sequential decoding of the same boards (most confident first), in points, with its 95 % bootstrap interval.
-`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule had three settings on {sizes.validation} validation puzzles of each kind and {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
+`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule had three settings on {sizes.validation} minimal validation puzzles or {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
 {sizes.slack:g} points there is reported on the test boards. Rules that are not in a table had no such setting. The settings are in `experiments/studies/board_grid.py`.
 
 ## In short

@@ -34,7 +34,7 @@ def test_describe_offers_every_rule_with_every_parameter(loaded):
     assert json.loads(json.dumps(found)) == found
     assert [rule["name"] for rule in found["rules"]] == list(CATALOGUE)
     for rule in found["rules"]:
-        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"])
+        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"]) | {"draw": "marginal"}
     bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
     order = next(one for one in bound["parameters"] if one["name"] == "order")
     assert order["choices"] == ["lowest-entropy", "information", "certain-information", "highest-entropy"]
@@ -108,7 +108,8 @@ def test_what_an_estimate_says_of_itself_reaches_the_page(loaded, monkeypatch):
 def test_positions_of_sequences_are_counted_from_one(loaded):
     told, watch = events()
     api.decode(loaded["markov"], "......", "independent-set:threshold=0", Sampling(), watch)
-    waiting = told[-1]["pass"]["waiting"] or told[-2]["pass"]["waiting"]
+    passes = [event["pass"] for event in told if "pass" in event]  # a slow machine tells of its progress in between
+    waiting = passes[-1]["waiting"] or passes[-2]["waiting"]
     assert all(f"depends on {one['on'] + 1} by" in one["why"] for one in waiting.values())
     assert waiting
 

@@ -55,6 +55,7 @@ RULES = (
     "threshold:threshold=0.9",
     "mi-guided:budget=1",
 )
+TESTED = 5  # settings that tuning tries before one fails, as a guess
 FEWEST, MOST = 8, 512  # sequences of a measurement
 TRIED = 4  # sequences that the first guess of a cost is measured on
 SEEDS = {"calibrate": 1_000_003, "check": 2_000_003}  # other draws than those that tune and price
@@ -210,7 +211,7 @@ def tuned(fit: Fit, max_loss: float, per: tuning.Per) -> dict[str, Any]:
     family = tuning.family_of(UNCALIBRATED if fit.model.calibration is None else FAMILY)
     with fit.clock.stage("tune"):
         seconds = min(SHARES["tune"] * fit.clock.total, 0.5 * fit.clock.left)
-        count = fit.decided("tune", lambda: sequences_for(fit, seconds, len(family)))
+        count = fit.decided("tune", lambda: sequences_for(fit, seconds, TESTED))
         fit.say(f"tune: up to {len(family)} settings on {count} sequences, at most {max_loss:g} nats a {per}")
         limit: dict[str, Any] = {"max_loss": max_loss, "per": per}
 
