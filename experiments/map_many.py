@@ -139,7 +139,7 @@ Printed by `python experiments/map_many.py --proteins {len(records)}` ({about}).
 `pairmi map --backbone {options.model} --sequence some.fasta {" ".join(BY)} --out FOLDER` writes a parquet file for each sequence. It was killed (SIGKILL) when {found["kept"]} files were there, and the same command was given again: {found["told"]}, {found["there"]} of {len(records)} are there, the first ones {"untouched" if found["untouched"] else "CHANGED"}.
 With `--engine ray --workers {options.workers}` all files are {"the same, byte by byte" if found["same"] else "NOT the same"}. Memory of a process that maps {options.pieces} pieces of {PIECE} residues: {", ".join(f"{size:.0f} MB after {count}" for count, size in grown["marks"])}.
 
-Rows a second of CPU time, one thread, on the {options.timed} shortest of the proteins, beside as many plain passes of the model over the same lengths in the same batches (two blocks, one deal, floor 0). Above 100 % is noise: the machine was shared.
+Rows a second of CPU time, one thread, on the {options.timed} shortest of the proteins, beside as many plain passes of the model over the same lengths in batches of up to 256 (two blocks, one deal, floor 0). The machine was shared, so a few percent are noise; `masking` evaluates a block at a time, in smaller batches than the plain passes, so its ratio is not one of equals.
 
 {report.table(lines, tuple(lines[0]))}
 """
