@@ -23,6 +23,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]  # pages that a script prints may begin a section one level down
 
+default_role = "code"  # docstrings have single backticks
 nb_execution_mode = os.environ.get("PAIRMI_TUTORIALS", "force")  # off: as text only
 nb_execution_timeout = 600  # seconds a cell: a busy machine is no mistake
 nb_execution_raise_on_error = True

@@ -123,3 +123,12 @@ def test_the_numbers_of_the_readme_are_those_of_its_pages() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len([word for word in (ROOT / "README.md").read_text().split() if re.search(r"\w", word)]) <= 700
+
+
+def test_the_moving_picture_shows_what_the_readme_says() -> None:
+    said = re.search(r"!\[([^\]]+)\]\(docs/figures/race.svg\)", (ROOT / "README.md").read_text())
+    shown = re.search(r"<title>(.*?)</title>", (ROOT / "docs/figures/race.svg").read_text())
+    assert said
+    assert shown
+    assert re.findall(r"\d+", said[1]) == re.findall(r"(\d+) passes", shown[1])
+    assert shown[1].count("valid") == 3

@@ -148,7 +148,7 @@ def test_it_is_saved_and_loaded_alone_and_in_a_pipeline(network: Any, tmp_path: 
         "seed": 7,
     }
     LLaDA2Pipeline(network, PairScheduler("eb:budget=2", seed=7)).save_pretrained(tmp_path / "pipe")
-    pipe = DiffusionPipeline.from_pretrained(tmp_path / "pipe", scheduler=PairScheduler.from_pretrained(tmp_path / "pipe/scheduler"))
+    pipe = DiffusionPipeline.from_pretrained(tmp_path / "pipe")
     assert run(pipe.model, pipe.scheduler) == run(network, PairScheduler("eb:budget=2", seed=7))
 
 
