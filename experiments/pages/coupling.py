@@ -159,7 +159,7 @@ def page(ledger: Ledger, out: Path) -> str:
     for record in by["picture"][-1:]:
         idea(record, out.parent / "figures" / "coupling_idea.png")
         parts.append(
-            "![one drawn cell moves the others](figures/coupling_idea.png)\n\nThe most uncertain cell is drawn (orange), before any other pass: how far the marginals of the open cells move. Learnt tables see what shares a row, a column or a box; most of what reaches a cell through others they miss.\n"
+            "![one drawn cell moves the others](figures/coupling_idea.png)\n\nThe most uncertain cell is drawn (orange), before any other pass: how far the marginals of the open cells move. Here the learnt tables see what shares a row, a column or a box, and miss most of what reaches a cell through others.\n"
         )
     of = {name: [r for r in by["price"] if r["settings"]["model"] == name] for name in ("sudoku", "protein")}
     if of["sudoku"]:
