@@ -22,7 +22,7 @@ from pairmi.backbones.identity import identify
 from pairmi.bench import contacts, head, head_cost, probing, protein
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
-from pairmi.mi.contexts import Contexts, averaged_mi
+from pairmi.mi.maps import Way
 from pairmi.mi.probe import Probe
 from pairmi.model import Model
 from pairmi.store import read_store
@@ -82,13 +82,12 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 def heavy_chain(options: argparse.Namespace) -> Record:
     """Which regions of a heavy chain share most, by probing in random contexts."""
     model = load(options.model, precision=options.precision)
-    with torch.inference_mode():
-        found = averaged_mi(model, model.vocab.encode(HEAVY), Contexts(options.blocks, 1), Probe())
-    matrix = found.matrix.numpy()
+    found, rows = Way(blocks=options.blocks, deals=1).measure(model, model.vocab.encode(HEAVY))
+    matrix = found.numpy()
     contacts.draw_regions(
         HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", options.out.parent / "figures" / "antibody_map.png"
     )
-    return {"regions": contacts.region_records(HEAVY, matrix), "rows": found.rows}
+    return {"regions": contacts.region_records(HEAVY, matrix), "rows": rows}
 
 
 def half_precision(options: argparse.Namespace) -> list[Record]:
@@ -120,7 +119,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--model", default="antiberty")
     parser.add_argument("--head", help="a head for it")
     parser.add_argument("--labels", type=Path, help="folder of the labels that the head was trained on")
-    parser.add_argument("--sequences", type=int, default=100, help="to generate by each setting")
+    parser.add_argument("--sequences", type=int, default=300, help="to generate by each setting")
+    parser.add_argument("--tried", type=int, default=100, help="on the validation half")
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"), help="of the matrix products of the model")
     parser.add_argument("--lengths", type=int, nargs=2, default=(108, 125), metavar=("SHORTEST", "LONGEST"), help="of the sequences")
     parser.add_argument("--passes", type=float, default=16.0, help="the best setting of each rule is chosen up to here")
@@ -136,7 +136,8 @@ def main() -> None:
     options = parsed()
     model = load(options.model, head=options.head, precision=options.precision)
     maker = Maker(model, Ledger(options.records / f"sequences-{options.precision}.jsonl"))
-    setup = own(maker, lengths_like(range(options.lengths[0], options.lengths[1] + 1), options.sequences))
+    lengths, tried = (lengths_like(range(options.lengths[0], options.lengths[1] + 1), n) for n in (options.sequences, options.tried))
+    setup = own(maker, lengths, tried)
     write_samples(setup, options.records / "samples.fasta")
     table = table_2(maker, setup, SETTINGS, None, options, options.out.parent / "figures" / "antibody.png")
     fidelity = head_part(model, options) if options.head and options.labels else None

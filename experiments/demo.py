@@ -1,75 +1,67 @@
-"""`make demo`, or `python experiments/demo.py`: hard puzzles solved with the weights in the package, and what the exact 4x4 world says of the rules."""
+"""`make demo`, or `python experiments/demo.py`: Sudoku boards from nothing, by the tuned rule, one by one, and by the best rule without MI."""
 
 import sys
+import time
+from pathlib import Path
+from typing import Any
 
-import torch
+import pairmi
+from pairmi.bench import report
+from pairmi.model import Model
+from pairmi.results import Result
 
-from pairmi import api
-from pairmi.backbones.tabular import Tabular
-from pairmi.bench import report, worlds
-from pairmi.bench.exact import evaluate
-from pairmi.loading import load
-from pairmi.spec import rule
-from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
-from studies.sudoku_files import to_board
-
-RULES = ("sequential", "top-k:k=4", "threshold:threshold=0.99", "eb:budget=0.05", "mi-guided", "mi-guided:budget=0.3")
-SMALL = (
-    "sequential",
-    "top-k:k=4",
-    "threshold:threshold=0.99",
-    "eb:budget=0",
-    "mi-guided:budget=1.4",
-    "mi-bound:budget=0,order=highest-entropy",
-)
+WITHOUT_MI = "eb:budget=0.1"  # the best of docs/price.md at the price of the tuned rule
+PICTURE = Path("pairmi-demo.png")
 
 
-def sudoku(count: int = 4, name: str = "sudoku") -> None:
-    """Solve puzzles by several rules; show boards, passes and the strongest dependences."""
-    model = load(name)
-    puzzles = unique_puzzles(count, TEST + 77)
-    records = []
-    for spec in RULES:
-        filled = api.decode(model, puzzles.canvases, spec, greedy=True, steps=False)
-        assert isinstance(filled, list)
-        right = [bool((one.tokens == solution).all()) for one, solution in zip(filled, puzzles.solutions, strict=True)]
-        records.append({"rule": spec, "solved": f"{sum(right)} of {count}", "passes": sum(one.passes for one in filled) / count})
-        if spec == "sequential":
-            for canvas, one, good in zip(puzzles.canvases, filled, right, strict=True):
-                left, mid = to_board(canvas).splitlines(), to_board(one.tokens).splitlines()
-                print("\n".join(f"{a}      {b}" for a, b in zip(left, mid, strict=True)), "\nsolved\n" if good else "\nNOT solved\n")
-    print(report.table(records, ("rule", "solved", "passes")))
-    found = api.mutual_information(model, [puzzles.canvases[0]])[0]
-    within = float(found.bound.max())
-    print(f"\nWhat depends on what in the first puzzle ({found.rows} rows; within {within:.2g} nats of the full probe):")
-    for i, j, nats in found.strongest(5):
-        print(f"  {model.task.position(i)} - {model.task.position(j)}  {nats:.3f} nats")
+def decoded(model: Model, spec: str, boards: int) -> tuple[dict[str, Any], Result]:
+    """What a rule did with empty boards, and the first of them with every pass explained."""
+    began = time.perf_counter()
+    filled = pairmi.decode(model, ["." * 81] * boards, spec)
+    seconds = time.perf_counter() - began
+    valid = sum(model.task.conflict(one.tokens) is None for one in filled)
+    figures = {
+        "rule": spec,
+        "valid": f"{valid} of {boards}",
+        "passes": sum(one.passes for one in filled) / boards,
+        "seconds": round(seconds, 1),
+    }
+    return figures, pairmi.decode(model, "." * 81, spec, steps=True)
 
 
-def small_world() -> None:
-    """The exact output distribution of several rules on 4x4 Sudoku from the empty board, and a map of mutual information."""
-    model = load("sudoku4")
-    assert isinstance(model.backbone, Tabular)
-    empty = torch.full((16,), model.vocab.size)
-    records = []
-    for spec in SMALL:
-        for verify in (False, True):
-            records.append(
-                {"rule": spec, "verified": verify} | vars(evaluate(model.backbone, empty, rule(worlds.full_probe(spec), model), verify))
-            )
-    print(report.table(records, ("rule", "verified", "passes", "rows", "valid", "kl")))
-    first = api.mutual_information(model, [torch.cat([torch.tensor([0]), empty[1:]])])[0].matrix
-    print("\nMutual information (nats) of r1c2 with every other cell, when r1c1 = 1:")
-    for row in first[1].view(4, 4).tolist():
-        print("  " + "  ".join(f"{value:.2f}" for value in row))
+def draw(shown: dict[str, Result], file: Path) -> None:
+    """The first board of each rule, every cell coloured by the pass that filled it."""
+    plt = report.pyplot()
+    figure, axes = plt.subplots(1, len(shown), figsize=(4.2 * len(shown), 4.6), squeeze=False, layout="constrained")
+    for axis, (name, result) in zip(axes.flat, shown.items(), strict=True):
+        when = {place: number for number, step in enumerate(result.steps, 1) for place in step.filled}
+        image = axis.imshow([[when[9 * row + column] for column in range(9)] for row in range(9)], cmap="cividis", vmin=1, vmax=81)
+        for place, digit in enumerate(result.text):
+            axis.text(place % 9, place // 9, digit, ha="center", va="center", color="w" if when[place] < 55 else "k", fontsize=11)
+        for edge in (2.5, 5.5):
+            axis.axhline(edge, color="w", lw=1.5)
+            axis.axvline(edge, color="w", lw=1.5)
+        axis.set(xticks=[], yticks=[])
+        axis.set_title(f"{name}\n{result.passes} passes", fontsize=9)
+    figure.colorbar(image, ax=list(axes.flat), label="filled in pass", shrink=0.8)
+    report.save(figure, file)
 
 
-def main() -> int:
-    """Both parts."""
-    print("== 9x9 Sudoku, the model in the package ==\n")
-    sudoku()
-    print("\n== 4x4 Sudoku, the exact world of 288 boards ==\n")
-    small_world()
+def main(boards: int = 4, name: str = "sudoku", picture: Path = PICTURE) -> int:
+    """A table, a picture, and where to go from here."""
+    model = pairmi.load(name)
+    tuned = model.rule or "mi-bound"
+    print(f"{model}\n{boards} boards from nothing; price: nats lost a board against one by one, on these boards\n")
+    records, shown = [], {}
+    for spec in ("sequential", WITHOUT_MI, tuned):
+        figures, shown[spec] = decoded(model, spec, boards)
+        price = pairmi.price(model, "." * 81, spec, sequences=boards).nats if spec != "sequential" else 0.0
+        records.append(figures | {"price": price})
+    print(report.table(records, ("rule", "passes", "seconds", "price", "valid")))
+    draw(shown, picture)
+    print(f"\nEach rule's first board, coloured by the pass that filled each cell: {picture.resolve()}")
+    print("See what depends on what, and watch the rules decode: pairmi explore")
+    print("The same for a model of your own: pairmi fit --backbone FOLDER --data FILE --minutes 60 --out DIR")
     return 0
 
 

@@ -1,137 +1,186 @@
-"""Frontiers in nats over passes: what every rule loses on 9x9 Sudoku (generating) and on proteins. Results go to docs/price-frontiers.md.
+"""Frontiers in nats over passes, every rule of the catalogue, and whether calibrated budgets are true. Results go to docs/price.md.
 
-    python experiments/price_frontiers.py [--only sudoku|protein] [--page]
+    python experiments/price_frontiers.py [generating solving protein antiberty] [--page]
 
-Every rule is priced on the same empty canvases and streams, calibrated `mi-bound` with a map fitted on other draws. Each measurement is
-kept in --records, so that an interrupted run goes on where it stopped; --page writes the page from what there is.
+Every rule is priced on the same canvases and streams, in bfloat16; calibrated `mi-bound` with the map that experiments/calibrations.py
+fitted on other draws. Each measurement is kept in --records, so that an interrupted run goes on; --page writes what there is.
 """
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
+from calibrations import CHECKED, calibrated, empty, key_of
 from pairmi import tuning
-from pairmi.backbones.identity import identify
 from pairmi.bench import report
 from pairmi.bench.ledger import Ledger
-from pairmi.loading import load
+from pairmi.bench.price_plots import draw_frontier, draw_reliability
 from pairmi.model import Model
-from pairmi.pricing.calibrate import reliability
-from pairmi.selectors.charge import Calibration
-from pairmi.spec import estimate
+from pairmi.provenance import provenance
+from pairmi.spec import looks_at_pairs
+from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 
-CALIBRATED = tuple(f"mi-bound:budget={b},charge=calibrated" for b in (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3))
-RULES = {
-    "sudoku": (
-        "eb:budget=0.1", "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "mi-bound:budget=0.02,entropy_weight=0.02,penalty=4",
-        "mi-bound:budget=0.3,entropy_weight=0.1,penalty=2", "threshold:threshold=0.9", "mi-guided:budget=0.6", "top-k:k=2",
-        *CALIBRATED[1:6],
-        "eb:budget=0.03", "eb:budget=0.3", "eb:budget=1", "threshold:threshold=0.98", "threshold:threshold=0.7", "factor:factor=0.05",
-        "factor:factor=0.5", "klass:threshold=0.9,drift=0.1,history=1", "maskgit:steps=24,noise=0", "mi-guided:budget=0.1",
-        "mi-bound:budget=0.01,penalty=8", "mi-bound:budget=0.05,penalty=8", "mi-bound:budget=0.1,penalty=4,entropy_weight=0.02",
-        "mi-bound:budget=0.1", "independent-set:threshold=0.001", "independent-set:threshold=0.01",
-        CALIBRATED[0], CALIBRATED[6],
-    ),
-    "protein": (
-        "top-k:k=2", "top-k:k=4", "top-k:k=8", "eb:budget=2", "eb:budget=4", "eb:budget=8", "eb:budget=16", *CALIBRATED[2:],
-        "mi-bound:budget=0.05", "mi-bound:budget=0.2", "mi-bound:budget=1", "mi-bound:budget=0.2,order=information",
-        "threshold:threshold=0.15", "factor:factor=4", "klass:threshold=0.2,drift=0.05", "maskgit:steps=15,noise=0",
-        "mi-guided:budget=8", "mi-guided:budget=16", "independent-set:threshold=0.005", "independent-set:threshold=0.02",
-    ),
-}  # fmt: skip
-RELIABLE = (0.02, 0.08, 0.3)
-LENGTHS = {"sudoku": 81, "protein": 64}
+MARK = "<!-- below: written by experiments/price_frontiers.py -->"
+OURS = tuple(f"mi-bound:charge=calibrated,budget={b:g}" for b in (0.04, 0.15, 0.01, 0.08, 0.3))
+SURE = ("eb:budget=0.1", "eb:budget=0.5", "eb:budget=1.5", "top-k:k=2", "threshold:threshold=0.9", "threshold:threshold=0.7")
+UNSURE = ("top-k:k=4", "top-k:k=2", "eb:budget=8", "eb:budget=4", "top-k:k=8", "eb:budget=16", "threshold:threshold=0.15")
+KNOBS = ("mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "mi-bound:budget=0.02")
+PAIRWISE = ("mi-bound:budget=0.05", "mi-bound:budget=0.2")
 
 
-def calibrated(name: str, ledger: Ledger, options: argparse.Namespace) -> tuple[Model, dict[str, Any], torch.Tensor]:
-    """The model with a calibration from other draws, what its measurements depend on, and an empty canvas."""
-    model, empty = load(name), torch.full((LENGTHS[name],), 0)
-    empty = torch.full_like(empty, model.vocab.size)
-    key = {"model": name, "weights": identify(model), "sequences": options.sequences, "seed": options.seed}
+@dataclass(frozen=True)
+class Scene:
+    """What is decoded, by which model, and the rules that are tried on it, the most telling first."""
 
-    def fitted() -> Mapping[str, Any]:
-        made = tuning.calibrate(model, empty, budgets=RELIABLE, seed=options.seed + 1_000_003, sequences=options.sequences)
-        return {"calibration": made.calibration.about()} if made.calibration else {}
-
-    found = ledger.measured(key | {"what": "calibration"}, fitted)
-    return replace(model, calibration=Calibration.from_about(found["calibration"])), key, empty
+    model: str
+    sequences: int
+    title: str
+    rules: tuple[str, ...]
 
 
-def priced(name: str, ledger: Ledger, options: argparse.Namespace) -> None:
-    model, key, empty = calibrated(name, ledger, options)
-    for spec in tqdm(RULES[name], desc=name):
-        how = {"seed": options.seed, "sequences": options.sequences}
-        ledger.measured(key | {"what": "price", "rule": spec}, lambda: tuning.price(model, empty, spec, **how).about())  # noqa: B023
-    for budget in RELIABLE:
-
-        def checked() -> Mapping[str, Any]:
-            canvases, mi = [empty] * options.sequences, estimate("head", model)
-            (one,) = reliability(model, canvases, mi, tuning.calibrated_rule, model.calibration, (budget,), seed=options.seed + 7)  # noqa: B023
-            return {"budget": one.budget, "predicted": one.predicted, "measured": one.measured, "passes": one.price.passes}
-
-        ledger.measured(key | {"what": "reliability", "budget": budget}, checked)
+def telling(plain: tuple[str, ...], pairwise: tuple[str, ...], rest: tuple[str, ...]) -> tuple[str, ...]:
+    """The most telling rules first."""
+    return (*OURS[:3], *plain[:4], *pairwise[:2], *OURS[3:], *plain[4:], *pairwise[2:], *rest)
 
 
-def draw(name: str, records: list[dict[str, Any]], file: Path) -> None:
-    """Nats over passes, a colour a rule; calibrated mi-bound in black."""
-    plt = report.pyplot()
-    figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
-    for record in records:
-        color, marker = report.STYLES.get(report.family(record["rule"]), ("tab:brown", "."))
-        ours = "calibrated" in record["rule"]
-        height = max(record["nats"], 1e-3)
-        axis.plot(record["passes"], height, "*" if ours else marker, color="k" if ours else color, ms=9 if ours else 6, alpha=0.85)
-        axis.annotate(record["rule"], (record["passes"], height), (4, 3), textcoords="offset points", fontsize=5)
-    axis.set(xscale="log", yscale="log", xlabel="passes", ylabel="price (nats lost a sequence)", title=name)
-    report.label_passes(axis)
-    axis.grid(alpha=0.25)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+REST = (
+    "mi-guided:budget=0.6",
+    "demask:budget=0.1",
+    "factor:factor=0.2",
+    "klass:threshold=0.9,drift=0.1,history=1",
+    "maskgit:steps=24,noise=0",
+    "independent-set:threshold=0.005",
+)
+LATE = (
+    "mi-guided:budget=8",
+    "demask:budget=0.5",
+    "factor:factor=4",
+    "klass:threshold=0.2,drift=0.05",
+    "maskgit:steps=12,noise=0",
+    "independent-set:threshold=0.02",
+)
+BOARDS, CHAINS = telling(SURE, (*KNOBS, *PAIRWISE), REST), telling(UNSURE, (*PAIRWISE, *KNOBS), LATE)
+SCENES = {
+    "generating": Scene("sudoku", 48, "9x9 Sudoku from the empty board", BOARDS),
+    "protein": Scene("protein", 64, "proteins of 64 residues", CHAINS),
+    "solving": Scene("sudoku", 48, "minimal 9x9 puzzles with one solution", BOARDS),
+    "antiberty": Scene("antiberty", 24, "antibody chains of 118 residues", CHAINS),
+}
 
 
-def page(ledger: Ledger, out: Path) -> str:
-    parts = []
-    for name in RULES:
-        mine = [record for record in ledger.found.values() if record["settings"]["model"] == name]
-        prices = sorted((r for r in mine if r["settings"]["what"] == "price"), key=lambda r: float(r["passes"]))
-        if not prices:
-            continue
-        draw(name, prices, out.parent / "figures" / f"price_{name}.png")
-        rows = [r | {"95 %": f"[{r['interval'][0]:.3g}, {r['interval'][1]:.3g}]"} for r in prices]
-        checks = [r for r in mine if r["settings"]["what"] == "reliability"]
-        where = f"{prices[0]['sequences']} sequences of {LENGTHS[name]} unknown positions, seed {prices[0]['seed']}, commit {prices[0]['provenance']['commit'][:7]}"
-        parts.append(
-            f"## {name}\n\n{where}.\n\n![frontier](figures/price_{name}.png)\n\n"
-            f"{report.table(rows, ('rule', 'passes', 'nats', '95 %', 'acceptance', 'rejections'))}\n\n"
-            "Reliability of the calibrated charge on other draws than it was fitted on, nats a pass:\n\n"
-            f"{report.table(checks, ('budget', 'predicted', 'measured', 'passes'))}\n"
+def canvases_of(name: str, model: Model) -> list[Any]:
+    """What a scene decodes."""
+    scene = SCENES[name]
+    if name == "solving":
+        return list(minimal_puzzles(scene.sequences, TEST + 18).canvases)
+    return [empty(model, scene.model)] * scene.sequences
+
+
+def priced(name: str, calibrations: Ledger, ledger: Ledger, seed: int, first: int | None) -> None:
+    """Price the rules of a scene, or the first so many, that are not in the records."""
+    scene, model = SCENES[name], calibrated(SCENES[name].model, calibrations)
+    canvases = canvases_of(name, model)
+    for spec in tqdm(scene.rules[:first], desc=name):
+        charge = {"calibration": model.calibration.about()} if "calibrated" in spec and model.calibration else {}
+        key = key_of(scene.model) | {"scene": name, "rule": spec, "sequences": len(canvases), "seed": seed} | charge
+        ledger.measured(key, lambda: tuning.price(model, canvases, spec, seed=seed).about())  # noqa: B023
+
+
+def passes_at(records: Sequence[Mapping[str, Any]], nats: float) -> float | None:
+    """The fewest passes of some settings at a price of at most so many nats."""
+    return min((float(record["passes"]) for record in records if record["nats"] <= nats), default=None)
+
+
+def compared(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """At the price of each calibrated setting: its passes, and those of the best setting of others that cost no more."""
+    ours = [record for record in records if "calibrated" in record["rule"]]
+    plain = [record for record in records if not looks_at_pairs(record["rule"])]
+    knobs = [record for record in records if record["rule"].startswith("mi-bound") and record not in ours]
+    lines = []
+    for one in ours:
+        rivals = {"best without MI": passes_at(plain, one["nats"]), "best uncalibrated mi-bound": passes_at(knobs, one["nats"])}
+        told = {name: "none so cheap" if found is None else found for name, found in rivals.items()}
+        ratio = rivals["best without MI"]
+        lines.append(
+            {"rule": one["rule"], "nats": one["nats"], "passes": one["passes"]}
+            | told
+            | {"ratio": "" if ratio is None else one["passes"] / ratio}
         )
+    return lines
+
+
+def section(name: str, ledger: Ledger, figures: Path) -> str:
+    """The frontier of a scene: a picture, a table, and how calibrated settings compare."""
+    records = sorted((r for r in ledger.found.values() if r["settings"]["scene"] == name), key=lambda r: float(r["passes"]))
+    if not records:
+        return ""
+    scene = SCENES[name]
+    draw_frontier(records, figures / f"price_{name}.png", scene.title)
+    rows = [r | {"95 %": f"[{r['interval'][0]:.3g}, {r['interval'][1]:.3g}]"} for r in records]
+    missing = [rule for rule in scene.rules if rule not in {record["rule"] for record in records}]
+    absent = f" Not measured: {', '.join(missing)}." if missing else ""
     return (
-        "# Frontiers in nats\n\nPrinted by `python experiments/price_frontiers.py --page`. Price: nats lost a sequence against one by one in the rule's own order, from the empty canvas.\n\n"
-        + "\n".join(parts)
+        f"### {scene.title[0].upper() + scene.title[1:]}\n\n{records[0]['sequences']} sequences, `{scene.model}` with its head, bfloat16, seed {records[0]['seed']}, "
+        f"commit {records[0]['provenance']['commit'][:7]}.{absent}\n\n![frontier](figures/price_{name}.png)\n\n"
+        f"{report.table(rows, ('rule', 'passes', 'nats', '95 %', 'acceptance'))}\n\n"
+        "The fewest passes of any setting that costs no more than a calibrated one:\n\n"
+        f"{report.table(compared(records), ('rule', 'nats', 'passes', 'best without MI', 'ratio', 'best uncalibrated mi-bound'))}\n"
+    )
+
+
+def reliable(calibrations: Ledger, figures: Path) -> str:
+    """Whether budgets are true, on draws that no calibration has seen."""
+    checks: dict[str, list[dict[str, Any]]] = {}
+    for record in calibrations.found.values():
+        if record["settings"]["what"] == "reliability" and record["budget"] in CHECKED:
+            checks.setdefault(record["settings"]["model"], []).append(record)
+    if not checks:
+        return ""
+    draw_reliability(checks, figures / "price_reliability.png")
+    rows = [
+        {"model": name, "within 20 %": "yes" if abs(one["measured"] / one["budget"] - 1) <= 0.2 else "no"} | one | one["settings"]
+        for name, some in checks.items()
+        for one in some
+    ]
+    return (
+        "## Is a budget what a pass loses?\n\nCalibrated `mi-bound` on other draws than it was fitted on; `charged` is the sum of its charges, "
+        "all in nats a pass; the error is one standard error over sequences.\n\n![reliability](figures/price_reliability.png)\n\n"
+        f"{report.table([row | {'charged': row['predicted']} for row in rows], ('model', 'budget', 'charged', 'measured', 'error', 'within 20 %', 'passes', 'sequences'))}\n\n"
+    )
+
+
+def page(ledger: Ledger, calibrations: Ledger, out: Path) -> str:
+    """Everything, below what experiments/price_exact.py wrote."""
+    figures = out.parent / "figures"
+    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    return (
+        f"{MARK}\n\n{reliable(calibrations, figures)}## Frontiers\n\nPrinted by `python experiments/price_frontiers.py --page` ({about}). Nats lost a sequence against one by one "
+        "in the rule's own order; stars are calibrated `mi-bound`.\n\n"
+        + "\n".join(filter(None, (section(name, ledger, figures) for name in SCENES)))
     )
 
 
 def main() -> None:
+    """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=RULES)
+    parser.add_argument("scenes", nargs="*", default="all", choices=[*SCENES, "all"], metavar="SCENE")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
-    parser.add_argument("--sequences", type=int, default=24)
+    parser.add_argument("--first", type=int, help="only so many rules of each scene: the most telling stand first")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--records", type=Path, default=Path("runs/price"), help="folder")
-    parser.add_argument("--out", type=Path, default=Path("docs/price-frontiers.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/price.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    ledger = Ledger(options.records / "frontiers.jsonl")
-    for name in [] if options.page else [options.only] if options.only else RULES:
-        priced(name, ledger, options)
-    options.out.write_text(page(ledger, options.out))
+    calibrations, ledger = Ledger(options.records / "calibrations.jsonl"), Ledger(options.records / "frontiers.jsonl")
+    for name in [] if options.page else SCENES if options.scenes == "all" else options.scenes:
+        priced(name, calibrations, ledger, options.seed, options.first)
+    before = options.out.read_text().partition(MARK)[0] if options.out.is_file() else ""
+    options.out.write_text(before.rstrip() + "\n\n" + page(ledger, calibrations, options.out))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from pairmi.backbones.identity import identify
 from pairmi.bench import contacts, head, head_cost, probing, protein, report
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
-from pairmi.mi.contexts import Contexts
-from pairmi.mi.probe import Probe
+from pairmi.mi.maps import Way
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs
 from pairmi.store import Labels, read_store
@@ -73,7 +72,7 @@ def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | N
 def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
     setup = natural(texts, options.proteins, str(options.validation))
-    maker = Maker(model, Ledger(options.records / "protein-sequences.jsonl"))
+    maker = Maker(model, Ledger(options.records / f"protein-sequences-{options.precision}.jsonl"))
     settings = thinned(all_settings(), options.every)
     return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
@@ -119,13 +118,13 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 
 
 def touching(model: Model, options: argparse.Namespace) -> Record:
-    ledger, ways = Ledger(options.records / "structures.jsonl"), Contexts(options.blocks, options.deals)
+    ledger, way = Ledger(options.records / "structures.jsonl"), Way(blocks=options.blocks, deals=options.deals)
     figure, plain, records = options.out.parent / "figures" / "protein_contacts.png", load(options.model), list[Record]()
     for number, structure in enumerate(tqdm(read_structures(options.pdb, model.longest)[: options.structures], desc="contacts")):
         settings = {"protein": structure.name, "weights": identify(plain), "blocks": options.blocks, "deals": options.deals}
 
         def measure(structure: Any = structure, number: int = number) -> Record:
-            scores, rows = contacts.pair_scores(plain, structure.text, ways, Probe())
+            scores, rows = contacts.pair_scores(plain, structure.text, way)
             if number == 0:
                 contacts.draw_contacts(structure, scores, figure)
             return {"records": list(contacts.contact_records(structure, scores, rows))}
@@ -138,7 +137,7 @@ PARTS: dict[
     str, tuple[Callable[[Model, argparse.Namespace], Record], Sequence[str], Sequence[str]]
 ] = {  # with what it needs and depends on
     "perplexity": (perplexities, ("train", "validation"), ("families",)),
-    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored")),
+    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored", "precision")),
     "head": (head_part, ("labels",), ("held_out",)),
     "contacts": (touching, ("pdb",), ("structures", "blocks", "deals")),
 }
@@ -158,6 +157,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="protein")
     parser.add_argument("--head", help="default: the embedded one")
+    parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"), help="of the model's matrix products")
     parser.add_argument("--train", type=Path, help="FASTA file that the model was trained on")
     parser.add_argument("--validation", type=Path, help="FASTA file of other families")
     parser.add_argument("--labels", type=Path, help="folder of the labels that the head was trained on")
@@ -180,7 +180,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    model = load(options.model, head=options.head)
+    model = load(options.model, head=options.head, precision=options.precision)
     found = {name: measured(name, model, options) for name in ([options.only] if options.only else PARTS)}
     if options.only is None:
         text = page(found, model, options)

@@ -6,7 +6,6 @@ Every structure's matrix is kept in --records: an interrupted run goes on where 
 """
 
 import argparse
-import re
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +15,17 @@ import numpy as np
 import torch
 
 import pairmi
+from pages.maps import write_section
 from pairmi.backbones.identity import identify
 from pairmi.backbones.proteinmpnn_features import distances, nearest
 from pairmi.bench import report
 from pairmi.bench.contacts import SEPARATIONS, contact_records, summary
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import mean_interval
+from pairmi.info import apc
 from pairmi.loading import load
 from pairmi.provenance import provenance
-from pairmi.tasks.protein.contacts import apc, candidates, chance, precision
+from pairmi.tasks.protein.contacts import candidates, chance, precision
 from pairmi.tasks.protein.scaffold import Scaffold, read_scaffold
 from pairmi.tasks.protein.structures import Structure
 
@@ -33,7 +34,6 @@ NEIGHBOURS = 48  # of the model
 AIM = 0.8  # precision at L, set before it was measured
 METHOD = "mutual information"
 AMONG = f"chance among its {NEIGHBOURS} nearest"
-MARKS = "<!-- proteinmpnn_contacts.py -->\n", "<!-- end of proteinmpnn_contacts.py -->\n"
 BINS = np.array([4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 25, 30, 40])  # Angstrom
 
 
@@ -66,7 +66,7 @@ def scores_of(scaffold: Scaffold, matrix: np.ndarray) -> dict[str, np.ndarray]:
     apart = {name: -distances(x[:, None], x[None]).numpy() for name, x in (("C-alpha", alpha), ("C-beta", beta))}
     return {
         METHOD: matrix,
-        f"{METHOD}, APC": apc(matrix),
+        f"{METHOD}, APC": apc(torch.from_numpy(matrix)).numpy(),
         "distance of C-alpha (what the model is shown)": apart["C-alpha"],
         "distance of C-beta (what a contact is: the ceiling)": apart["C-beta"],
     }
@@ -211,15 +211,6 @@ Cost: {min(r["rows"] for r in records)} to {max(r["rows"] for r in records)} row
 """
 
 
-def written(file: Path, text: str) -> None:
-    """Put our part of the page in its place, and leave the rest alone."""
-    page = file.read_text() if file.is_file() else "# Maps: what depends on what, and does it mean anything?\n\n" + "".join(MARKS)
-    if MARKS[0] not in page:
-        page += "\n" + "".join(MARKS)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(re.sub(f"{MARKS[0]}.*?{MARKS[1]}", lambda _: MARKS[0] + "\n" + text + "\n" + MARKS[1], page, flags=re.DOTALL))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path(__file__).parents[1] / "../shared/data/protein/pdb", help="PDB files")
@@ -243,7 +234,7 @@ def main() -> None:
     drawn = draw(scaffolds, matrices, options.out.parent / "figures" / "proteinmpnn_contacts.png")
     lines = sorted(summary(measured), key=lambda line: (int(line["separation"][3:]), line["top"]))
     text = section(scaffolds, records, lines, drawn, options.floor)
-    written(options.out, text)
+    write_section(options.out, "proteinmpnn_contacts.py", text)
     print(text)
 
 

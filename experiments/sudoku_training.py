@@ -1,4 +1,4 @@
-"""Train the Sudoku models of the package, from nothing to `sudoku-small` to `sudoku`: about five hours on two processor cores.
+"""Train the Sudoku model of the package from nothing: about five hours on two CPU cores.
 
     python experiments/sudoku_training.py --run DIR [--precision bfloat16] [--share 1.0] [--grids 100000]
     torchrun --nproc-per-node 2 experiments/sudoku_training.py --run DIR
@@ -16,9 +16,9 @@ from pairmi.cli import main as pairmi
 STAGES: tuple[tuple[str, ...], ...] = (
     ("--steps", "2800", "--followed", "0"),  # random masks
     ("--steps", "2800"),  # along the model's own trajectories
-    ("--steps", "3200", "--peak", "0.4", "--decay", "1"),  # `sudoku-small`
+    ("--steps", "3200", "--peak", "0.4", "--decay", "1"),  # lingering where it is unsure
     ("--steps", "1300", "--peak", "0.6", "--decay", "0.3", "--depth", "16"),  # twice as deep
-    ("--steps", "2100", "--peak", "0.45", "--decay", "1", "--depth", "16"),  # `sudoku`
+    ("--steps", "2100", "--peak", "0.45", "--decay", "1", "--depth", "16"),  # the weights in the package
 )
 
 

@@ -16,13 +16,21 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import wilson
 from pairmi.loading import load
 from pairmi.model import Model
+from pairmi.pricing.exact import exact_price
 from pairmi.provenance import provenance
 from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import TEST, paper_puzzles
 
 TEMPERATURES = {"sudoku4": (1.0, 0.5, 0.2, 0.1, 0.05, 0.01), "sudoku": (1.0, 0.1, 0.01)}
+PRECISION = {"sudoku": "bfloat16"}
 SETTINGS = {"mi-bound": "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "independent-set": "independent-set:threshold=0.001"}
 EXACT = {"mi-bound": "mi-bound:budget=0"}
+PRICED = {
+    "sudoku4": ("top-k:k=4", "eb:budget=1", "mi-bound:budget=0.3"),
+    "sudoku": ("top-k:k=4", "eb:budget=0.5", "mi-bound:budget=0.3,entropy_weight=0.1,penalty=2"),
+}  # what loses something at temperature 1
+PRICES = (1.0, 0.5, 0.2, 0.1)  # temperatures
 
 
 def right(model: Model, canvases: list[torch.Tensor], solutions: torch.Tensor | None, spec: str, how: dict[str, Any]) -> list[int]:
@@ -30,7 +38,7 @@ def right(model: Model, canvases: list[torch.Tensor], solutions: torch.Tensor | 
     out = pairmi.decode(model, canvases, spec, seed=1, **how)
     if solutions is None:
         return [sum(model.task.conflict(one.tokens) is None for one in out), len(out)]
-    return [sum(bool((one.tokens == solution).all()) for one, solution in zip(out, solutions, strict=True)), len(out)]
+    return [sum(bool((one.tokens == solution).all()) for one, solution in zip(out, solutions[: len(out)], strict=True)), len(out)]
 
 
 def shown(counts: list[int]) -> str:
@@ -38,26 +46,57 @@ def shown(counts: list[int]) -> str:
     return f"{100 * counts[0] / counts[1]:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
-def table(name: str, canvases: list[torch.Tensor], solutions: torch.Tensor | None, ledger: Ledger, specs: dict[str, str]) -> str:
-    """One line a rule and way of committing."""
-    model, records = load(name), []
-    for rule in tqdm(CATALOGUE, desc=name):
-        spec = specs.get(rule, rule)
+def table(
+    name: str,
+    canvases: list[torch.Tensor],
+    solutions: torch.Tensor | None,
+    ledger: Ledger,
+    specs: dict[str, str],
+    drafted: int | None = None,
+) -> str:
+    """One line a rule and way of committing, verified on the first `drafted` canvases (default: all)."""
+    model, records = load(name, precision=PRECISION.get(name)), []
+    for family in tqdm(CATALOGUE, desc=name):
+        spec = specs.get(family, family)
         for verify in (False, True):
-            line: dict[str, Any] = {"rule": spec, "verified": verify}
+            some = canvases[:drafted] if verify else canvases
+            line: dict[str, Any] = {"rule": spec, "verified": verify, "boards": len(some)}
             for temperature in (*TEMPERATURES[name], 0.0):
                 how = {"verify": verify} | ({"temperature": temperature} if temperature else {"greedy": True})
-                key = {"temperature": name, "boards": len(canvases), "rule": spec} | how
-                found = ledger.measured(key, lambda: {"counts": right(model, canvases, solutions, spec, how)})  # noqa: B023 (called at once)
+                key = {"temperature": name, "boards": len(some), "rule": spec, "precision": PRECISION.get(name)} | how
+                found = ledger.measured(key, lambda: {"counts": right(model, some, solutions, spec, how)})  # noqa: B023 (called at once)
                 line[f"T = {temperature:g}" if temperature else "greedy"] = shown(found["counts"])
             records.append(line)
+    return report.table(records, tuple(records[0]))
+
+
+def prices(name: str, sequences: int, ledger: Ledger) -> str:
+    """Nats lost from the empty board at each temperature: exactly where the world is exact, else on so many sequences."""
+    model, records = load(name, precision=PRECISION.get(name)), []
+    assert model.length is not None
+    empty = torch.full((model.length,), model.vocab.size)
+
+    def measured(spec: str, temperature: float) -> str:
+        if name == "sudoku4":
+            return f"{exact_price(model.backbone, empty, rule(spec, model), temperature=temperature).nats:.3f}"
+        found = pairmi.price(model, [empty], spec, seed=1, sequences=sequences, temperature=temperature)
+        return f"{found.nats:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
+
+    for spec in tqdm(PRICED[name], desc=f"{name}, price"):
+        line: dict[str, Any] = {"rule": spec}
+        for temperature in PRICES:
+            key = {"price": name, "sequences": sequences, "rule": spec, "temperature": temperature, "precision": PRECISION.get(name)}
+            line[f"T = {temperature:g}"] = ledger.measured(key, lambda: {"nats": measured(spec, temperature)})["nats"]  # noqa: B023 (called at once)
+        records.append(line)
     return report.table(records, tuple(records[0]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--puzzles", type=int, default=40)
+    parser.add_argument("--drafted", type=int, default=40, help="of the puzzles, for verified decoding, which takes many more rows")
     parser.add_argument("--boards", type=int, default=100)
+    parser.add_argument("--sequences", type=int, default=8, help="to price `sudoku` on")
     parser.add_argument("--records", type=Path, default=Path("runs/temperature.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/temperature.md"))
     options = parser.parse_args()
@@ -65,11 +104,12 @@ def main() -> None:
     options.records.parent.mkdir(parents=True, exist_ok=True)
     ledger, puzzles = Ledger(options.records), paper_puzzles(options.puzzles, TEST)
     exact = table("sudoku4", [torch.full((16,), 4)] * options.boards, None, ledger, EXACT)
-    solving = table("sudoku", list(puzzles.canvases), puzzles.solutions, ledger, SETTINGS)
+    solving = table("sudoku", list(puzzles.canvases), puzzles.solutions, ledger, SETTINGS, options.drafted)
+    priced = {name: prices(name, options.sequences, ledger) for name in PRICED}
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     options.out.write_text(f"""# Temperature
 
-Printed by `python experiments/temperature.py --puzzles {options.puzzles} --boards {options.boards}` ({about}).
+Printed by `python experiments/temperature.py --puzzles {options.puzzles} --drafted {options.drafted} --boards {options.boards} --sequences {options.sequences}` ({about}; `sudoku` with matrix products in {PRECISION["sudoku"]}).
 
 Temperature tempers what symbols are drawn from, p(x)^(1/T); a rule judges by the model's own, untempered probabilities. So a rule fills the same positions at every temperature, T -> 0 approaches greedy decoding, and nothing collapses
 on the way (when rules saw tempered entropies, everything looked certain near 0 and was filled at once: 0 of 100 boards of the 4x4 world were valid at T = 0.12 and below).
@@ -79,9 +119,21 @@ Per cent right, with Wilson's 95 % interval.
 
 {exact}
 
-## `sudoku`, puzzles with 27.1 givens: solved of {options.puzzles}
+## `sudoku`, puzzles with 27.1 givens: solved
 
 {solving}
+
+## The price at a temperature
+
+Temperature tempers both sides of the comparison: the price at T is KL(one by one in the rule's own order, drawn at T || at once, drawn at T), so in its formula conditionals and marginals are both tempered and the rule's sets are those
+that it chooses from untempered probabilities (`pairmi price --temperature T`). Nats a board, from the empty one. In an exact world it stays of one size; a trained model gives no
+symbol probability 0, and what contradicts costs up to |log p| / T, so there the price grows as T falls. The exact 4x4 world:
+
+{priced["sudoku4"]}
+
+`sudoku`, {options.sequences} boards, with 95 % intervals:
+
+{priced["sudoku"]}
 """)
     print(options.out.read_text())
 

@@ -25,6 +25,7 @@ _RECKLESS = {
     "mi-guided": "budget=50",
     "mi-bound": "budget=50",
     "independent-set": "threshold=50",
+    "demask": "budget=500",
 }
 PAIRWISE = tuple(name for name in CATALOGUE if looks_at_pairs(name))
 

@@ -44,7 +44,7 @@ def words() -> Model:
 
 def models(folder: Path, slow: Slow | None = None) -> dict[str, Model]:
     """The Sudoku model with a head of random weights, two exact worlds, and a slow one."""
-    sudoku = load("sudoku-small")
+    sudoku = load("sudoku")
     head = low_rank(width=128, symbols=9, length=81)
     guided = with_head(sudoku, save_head(folder / "head.safetensors", head, sudoku, (sudoku.backbone.config.depth,)))
     return {

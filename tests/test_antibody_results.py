@@ -27,7 +27,23 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = opinionated_weights(tmp_path / "p.safetensors", shape=LONG)
     records, out = tmp_path / "records", tmp_path / "docs" / "page.md"
-    command = ["--model", backbone, "--sequences", "8", "--lengths", "14", "15", "--clusters", "3", "--scored", "1", "--blocks", "2"]
+    command = [
+        "--model",
+        backbone,
+        "--sequences",
+        "8",
+        "--tried",
+        "6",
+        "--lengths",
+        "14",
+        "15",
+        "--clusters",
+        "3",
+        "--scored",
+        "1",
+        "--blocks",
+        "2",
+    ]
     command += ["--precision", "bfloat16", "--records", str(records), "--out", str(out)]
     run(monkeypatch, *command)
     first = out.read_text()
@@ -35,7 +51,7 @@ def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rule
     assert "Noise floor" in first
     assert "mi-guided" not in first
     labels = str(tmp_path / "labels")
-    states = ["--states", "32", "--shard", "8", "--positions", "1", "--floor", "0.5"]
+    states = ["--states", "64", "--shard", "8", "--positions", "1", "--floor", "0.5"]
     assert main(["labels", "--backbone", backbone, "--data", str(records / "samples.fasta"), "--out", labels, *states]) == 0
     torch.manual_seed(0)
     untrained = LowRankHead(LowRankConfig(16, 20, inner=8, forms=2, rank=2, mixer=4))

@@ -11,18 +11,19 @@ ROOT = Path(pairmi.__file__).parent
 MODULES = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sorted(ROOT.rglob("*.py"))}
 LEVELS = {
     0: {"types"},
-    1: {"info", "model", "provenance"},
+    1: {"info", "model", "provenance", "results"},
     2: {"draw", "counting"},
-    3: {"backbones", "mi", "selectors", "tasks", "commit"},
+    3: {"backbones", "mi", "selectors", "tasks", "commit", "blocks"},
     4: {"decoding", "loading", "pricing", "spread", "store"},
-    5: {"spec", "canvases", "explain"},
-    6: {"api", "bench", "training"},
-    7: {"web", "tuning"},
-    8: {"commands"},
-    9: {"cli"},
+    5: {"spec", "canvases", "explain", "pairs"},
+    6: {"api", "mapping", "training"},
+    7: {"bench", "tuning"},
+    8: {"web", "fitting", "integrations"},
+    9: {"commands"},
+    10: {"cli"},
 }
 LEVEL = {package: level for level, packages in LEVELS.items() for package in packages}
-CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 9) <= 5]
+CORE = [name for name in MODULES if LEVEL.get(name.split(".")[0], 10) <= 5]
 
 
 def imports(file: Path) -> set[str]:

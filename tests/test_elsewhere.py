@@ -108,9 +108,9 @@ def test_exact_worlds_move_too(name: str) -> None:
 def test_the_embedded_models_and_their_heads_move(tmp_path: Path) -> None:
     canvas = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
     for rule_ in ("mi-guided", "mi-bound:mi=structural"):
-        expected = pairmi.decode(load("sudoku-small"), canvas, rule_, greedy=True)
+        expected = pairmi.decode(load("sudoku"), canvas, rule_, greedy=True)
         with Elsewhere():
-            model = load("sudoku-small", device=DEVICE)
+            model = load("sudoku", device=DEVICE)
             found = pairmi.decode(model, canvas, rule_, greedy=True)
         assert (found.text, found.passes) == (expected.text, expected.passes)
 

@@ -49,7 +49,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"index": []},
 ]  # fmt: skip
 PROBES: list[dict[str, Any]] = [
-    {"form": "mean"}, {"form": None}, {"floor": -1.0}, {"floor": math.nan}, {"batch_size": 0}, {"batch_size": -1},
+    {"form": "mean"}, {"draws": 0}, {"draws": 2, "form": "joint"}, {"error": 0.1}, {"draws": 2, "floor": 0.1},
+    {"draws": 2, "error": math.nan}, {"floor": -1.0}, {"floor": math.nan}, {"batch_size": 0}, {"batch_size": -1},
     {"head": "nope"}, {"head": "sudoku"}, {"head": "/"},
 ]  # fmt: skip
 NAMES: list[Any] = [
@@ -107,7 +108,7 @@ def test_strange_names(name: Any, unchecked: None) -> None:
 @pytest.mark.parametrize("options", LOADING, ids=str)
 def test_strange_ways_to_load(options: dict[str, Any], unchecked: None) -> None:
     with pytest.raises(PairmiError):
-        load("sudoku-small", **options)
+        load("sudoku", **options)
 
 
 @pytest.mark.parametrize("arguments", VOCABS, ids=str)

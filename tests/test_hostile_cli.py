@@ -62,6 +62,12 @@ mi --backbone sudoku4 --canvas -
 {MI} --batch 0
 {MI} --batch -3
 {MI} --form nonsense
+{MI} --draws 0
+{MI} --draws 2 --form joint
+{MI} --draws 2 --floor 0.1
+{MI} --error 0.1
+{MI} --draws 1 --error 0.1
+{MI} --draws 2 --error 0
 {MI} --mi nonsense
 {MI} --mi head
 {MI} --head nowhere
@@ -148,6 +154,8 @@ labels --backbone nowhere --out labels --states 9
 {LABELS} --part 1
 {LABELS} --threads -1
 {LABELS} --floor -1
+{LABELS} --draws 0
+{LABELS} --draws 2 --form entropy
 labels --backbone sudoku4 --out text.txt --states 9
 labels --backbone sudoku4 --out text.txt/labels --states 9
 labels --backbone sudoku4 --out '' --states 9

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 from scipy import special, stats
 
-from pairmi.info import confidence, entropy, kl, margin, pair_matrix, pairs, total_variation
+from pairmi.info import apc, confidence, entropy, kl, margin, pair_matrix, pairs, total_variation
 from worlds import generator, many
 
 
@@ -82,3 +82,29 @@ def test_shapes_and_types_are_checked_while_the_tests_run() -> None:
 
 def test_the_checks_can_be_switched_off(unchecked: None) -> None:
     assert entropy(torch.zeros(2, 1, dtype=torch.long)).tolist() == [0, 0]
+
+
+def test_apc_removes_what_each_position_has_in_common_with_all() -> None:
+    rng = np.random.default_rng(0)
+    strength = rng.random(30) + 0.5
+    product = torch.from_numpy(np.outer(strength, strength) * (1 - np.eye(30)))
+    assert apc(product).abs().max() < 0.12 * product.max()
+    planted = product.clone()
+    planted[3, 20] = planted[20, 3] = planted[3, 20] + 1
+    corrected = apc(planted)
+    assert divmod(int(corrected.argmax()), 30) == (3, 20)
+    assert not corrected.diag().any()
+    assert not apc(torch.zeros(4, 4)).any()
+
+
+def test_apc_by_its_definition() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.random((5, 5))
+    scores = (scores + scores.T) * (1 - np.eye(5))
+    expected = np.zeros((5, 5))
+    mean = [sum(scores[i, j] for j in range(5) if j != i) / 4 for i in range(5)]
+    for i in range(5):
+        for j in range(5):
+            if i != j:
+                expected[i, j] = scores[i, j] - mean[i] * mean[j] / (sum(mean) / 5)
+    np.testing.assert_allclose(apc(torch.from_numpy(scores)), expected)

@@ -293,4 +293,4 @@ def test_the_command_calibrates_first(capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*command, "--rules", "mi-bound:budget=0.1", "mi-bound:budget=0.1,charge=calibrated"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [round(one["nats"], 3) for one in document["results"]] == [0.693, 0]
-    assert document["calibration"]["features"] == ["shared", "strongest", "entropy", "size"]
+    assert document["calibration"]["features"] == ["shared", "strongest", "entropy", "size", "unknown"]

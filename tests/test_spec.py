@@ -97,7 +97,7 @@ def test_a_bad_specification_is_refused_in_one_line(spec: str, message: str, unc
 
 
 def test_an_unknown_form_is_refused(unchecked: None) -> None:
-    with pytest.raises(PairmiError, match=r"^Probe\(form='mean'\): form must be joint, kl or entropy$"):
+    with pytest.raises(PairmiError, match=r"^Probe\(form='mean'\): form must be joint, kl, tv, entropy$"):
         rule("mi-bound:form=mean", MODEL)
 
 

@@ -122,5 +122,5 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(PairmiError, match=r"labels: pyarrow is missing; pip install 'pairmi\[labels\]'"):
+    with pytest.raises(PairmiError, match=r"parquet: pyarrow is missing; pip install 'pairmi\[labels\]'"):
         write_shard(tmp_path / "x", replace(LABELS), ABOUT)

@@ -10,18 +10,22 @@ import torch
 import pairmi
 from heads import SHAPE, low_rank, pair_mlp, save_head, tiny
 from pairmi import api
-from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.cli import main
 from pairmi.draw import Streams
-from pairmi.loading import EMBEDDED, HEADED, load, with_head
+from pairmi.loading import EMBEDDED, HEAD_FILE, HEADED, equip, load, with_head
+from pairmi.mi.heads import UNTRAINED
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Shuffled
 from pairmi.model import Model
+from pairmi.selectors.charge import Calibration
 from pairmi.spec import rule
 from pairmi.types import PairmiError, Prediction
 
 MODEL = tiny()
+STEEP = Calibration(-3.0, ((-5.0, 0.0), (-5.0, 0.0), (-5.0, 1.0), (0.0, 2.0), (0.0, 4.0)), ((2.0,), (1.0,), (0.5,), (0.7,), (-0.6,)))
+TUNED = {"rule": "mi-bound:charge=calibrated,budget=0.2", "limit": 0.5}
 
 
 @pytest.fixture
@@ -141,9 +145,49 @@ def test_a_backbone_is_known_by_weights_table_or_identity() -> None:
 
 def test_the_heads_in_the_package_say_when_a_canvas_is_outside() -> None:
     told = {name: load(name).head.trained_on for name in EMBEDDED}
-    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "sudoku-small": (81, 81), "protein": (50, 100)}
+    assert {name: about.lengths for name, about in told.items()} == {"sudoku": (81, 81), "protein": (50, 100)}
     protein = load("protein")
     assert "trained on 50 to 100 positions, this canvas has 10" in protein.head.outside(protein.vocab.encode("MKT....VLA")[None])
     assert protein.head.outside(torch.full((1, 60), 20)) is None
     assert load("sudoku").head.outside(torch.full((1, 81), 9)) is None
     assert low_rank().outside(torch.full((1, 3), 4)) is None  # nothing is known of it
+
+
+def test_a_head_brings_the_rule_that_it_was_tuned_to(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    before, _ = load_tensors(Path(files[1]))
+    equip(Path(files[1]), Path(files[1]), STEEP, TUNED)
+    after, about = load_tensors(Path(files[1]))  # which checks the new checksum
+    assert fingerprint(after) == fingerprint(before)
+    assert about["rule"] == TUNED
+    model = load(files[0], head=str(Path(files[1]).parent))  # a folder is a head, too
+    assert model.calibration == STEEP
+    assert repr(model).endswith("with a head, tuned to mi-bound:charge=calibrated,budget=0.2)")
+    filled = pairmi.decode(model, "." * 8)
+    assert filled.text == pairmi.decode(model, "." * 8, TUNED["rule"]).text
+    assert filled.passes == pairmi.decode(model, "." * 8, TUNED["rule"]).passes != pairmi.decode(model, "." * 8, "mi-guided").passes
+    command = ["decode", "--backbone", files[0], "--canvas", "." * 8, "--json"]
+    assert main([*command, "--head", files[1]]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["rule"] == TUNED["rule"]
+    assert said.err == "pairmi decode: by mi-bound:charge=calibrated,budget=0.2, to which the model was tuned\n"
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert (json.loads(said.out)["rule"], said.err) == ("mi-guided", "")
+
+
+def test_a_head_can_lose_its_calibration(files: tuple[str, str]) -> None:
+    equip(Path(files[1]), Path(files[1]), STEEP, TUNED)
+    equip(Path(files[1]), Path(files[1]), None, {"rule": "eb"})
+    model = load(files[0], head=files[1])
+    assert (model.calibration, model.rule) == (None, "eb")
+    with pytest.raises(PairmiError, match=r"expected a head and a specification under 'rule', got .*tiny\.safetensors and \['rule'\]"):
+        equip(Path(files[0]), Path(files[0]), None, {"rule": "eb"})
+
+
+def test_a_file_without_tensors_has_a_calibration_and_a_rule_for_probes(tmp_path: Path) -> None:
+    about = {"kind": "head", "head": UNTRAINED, "backbone": identify(MODEL), "rule": TUNED, "calibration": STEEP.about()}
+    save_tensors(tmp_path / HEAD_FILE, {}, about)
+    model = with_head(MODEL, str(tmp_path))
+    assert model.head is None
+    assert isinstance(rule(model.rule, model).mi, Probe)
+    assert pairmi.decode(model, "." * 8).probe_rows > 0

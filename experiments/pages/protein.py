@@ -1,7 +1,9 @@
 """The page that `protein_results.py` makes of its measurements."""
 
 import argparse
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pairmi.backbones.identity import identify
@@ -12,6 +14,15 @@ from studies.protein_study import QUALITY
 
 PAPER = dict(zip(protein.TABLE_2, ((74.8, 0.093), (19.1, 0.185), (9.8, 0.196), (6.2, 0.218), (15.3, 0.136), (10.0, 0.174)), strict=True))
 DIFFERENCES = ("rule", "against", "passes", "its passes", "more")
+TITLES = {
+    "perplexity": "The model: perplexity of masked residues",
+    "proteins": "The paper's table 2",
+    "head": "The head",
+    "contacts": "Contacts",
+}
+CAVEAT = """
+The paper's figures are those of ESM-C 300M against UniRef50, embedded by ESM-C; it does not say whether it reports the divergence or its root. Only the order of the rows can be compared.
+"""
 Record = dict[str, Any]
 
 
@@ -121,10 +132,21 @@ Rows of the pruned probe against 1 + N|V|, on the last of these states (where on
 """
 
 
+def previous(file: Path, title: str) -> str | None:
+    """What a page said under a title, with the commit that it was measured at, for a part that was not measured now."""
+    text = file.read_text() if file.is_file() else ""
+    _, found, rest = text.partition(f"\n## {title}\n\n")
+    body = rest.partition("\n## ")[0].strip()
+    if not found or body.startswith("Not measured"):
+        return None
+    commit = re.search(r"commit (\w{7})", text)
+    return body if body.startswith("(Measured at") or commit is None else f"(Measured at commit {commit[1]}.) {body}"
+
+
 def page(found: dict[str, Record | None], model: Model, options: argparse.Namespace) -> str:
     def section(name: str, text: Callable[[Record], str]) -> str:
         part = found[name]
-        return "Not measured." if part is None else text(part)
+        return previous(options.out, TITLES[name]) or "Not measured." if part is None else text(part)
 
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     perplexity = section(
@@ -135,7 +157,7 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
 {report.table(part["rows"], ("masked", "perplexity"))}"""
         ),
     )
-    table = section("proteins", lambda part: table_section(part, options, True, options.proteins, "protein"))
+    table = section("proteins", lambda part: table_section(part, options, True, options.proteins, "protein") + CAVEAT)
     touch = section(
         "contacts",
         lambda part: (
@@ -148,24 +170,22 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
     )
     return f"""# Proteins: what dependence buys
 
-Printed by `python experiments/protein_results.py` ({about}; weights {identify(model)}). Times were taken on a shared machine and are rough.
+(AntiBERTy, a pretrained model of antibodies: [antibody-results.md](antibody-results.md).) Printed by `python experiments/protein_results.py` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
 
-## The model: perplexity of masked residues
+## {TITLES["perplexity"]}
 
 {perplexity}
 
-## The paper's table 2
+## {TITLES["proteins"]}
 
 {table}
-The paper's figures are those of ESM-C 300M against UniRef50, embedded by ESM-C; it does not say whether it reports the divergence or its root. Only the order of the rows can be compared.
 
-## The head
+## {TITLES["head"]}
 
 {section("head", head_section)}
 
-## Contacts
+## {TITLES["contacts"]}
 
 {touch}
 
-AntiBERTy, a pretrained model of antibodies: [antibody-results.md](antibody-results.md).
 """

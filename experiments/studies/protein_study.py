@@ -33,6 +33,7 @@ class Setup:
     test: Sequence[str]
     others: Sequence[str]  # more of the reference's kind, for the noise floor
     kind: str  # what these are
+    tried: Sequence[int]  # lengths of what is compared on the validation half
 
 
 def natural(texts: Sequence[str], count: int, source: str) -> Setup:
@@ -41,16 +42,18 @@ def natural(texts: Sequence[str], count: int, source: str) -> Setup:
         raise PairmiError(f"bench protein: {source} holds {len(texts)} sequences; two halves and the noise floor need {3 * count}")
     mixed = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))]
     lengths = lengths_like([len(text) for text in texts], count)
-    return Setup(lengths, mixed[:count], mixed[count : 2 * count], mixed[2 * count : 6 * count], "natural")
+    return Setup(lengths, mixed[:count], mixed[count : 2 * count], mixed[2 * count : 6 * count], "natural", lengths)
 
 
-def own(maker: Maker, lengths: Sequence[int]) -> Setup:
-    """The model's own one-by-one samples as the reference: what a rule loses, not how good the model is.
+def own(maker: Maker, lengths: Sequence[int], tried: Sequence[int]) -> Setup:
+    """The model's own one-by-one samples as the reference: what a rule loses, not how good the model is. Settings are `tried` on fewer.
 
     What one by one comes to in the test is then the noise floor itself.
     """
-    validation, test, others = (maker.generate("sequential", lengths, seed).texts for seed in OWN)
-    return Setup(lengths, validation, test, others, "one by one, again")
+    validation, test, others = (
+        maker.generate("sequential", some, seed).texts for some, seed in zip((tried, lengths, lengths), OWN, strict=True)
+    )
+    return Setup(lengths, validation, test, others, "one by one, again", tried)
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,10 @@ def study(maker: Maker, setup: Setup, settings: Sequence[str], table: Sequence[s
     reader = embedder(maker.model)
     embedded = embed(reader, setup.others)
     validation, test = (yardstick(reader, half, embedded, k) for half in (setup.validation, setup.test))
-    base = validation.count(maker.generate("sequential", setup.lengths, 0).texts) if "sequential" in settings else None
+    base = validation.count(maker.generate("sequential", setup.tried, 0).texts) if "sequential" in settings else None
     records = []
     for spec in tqdm(settings, desc="validation", unit="setting", file=sys.stderr):
-        records.append({"half": "validation"} | validation.judge(spec, maker.generate(spec, setup.lengths, 0), base))
+        records.append({"half": "validation"} | validation.judge(spec, maker.generate(spec, setup.tried, 0), base))
     best = chosen(records, passes)
     final = list(dict.fromkeys((*table, *best)))
     rules = tqdm(dict.fromkeys(("sequential", *final)), desc="test", unit="setting", file=sys.stderr)

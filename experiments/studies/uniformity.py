@@ -62,7 +62,7 @@ def chi_square(counts: Mapping[str, tuple[Sequence[float], Sequence[float]]]) ->
 
 def variety(model: Model, boards: Boards, spec: str, sampling: Sampling, enough: int = 400) -> dict[str, Any]:
     """How many of the valid boards differ, and, for enough of them (five expected in every class), the worst fit with its p-value."""
-    filled = decode(model, boards.canvases, rule(spec, model), sampling).tokens
+    filled = torch.stack([one.tokens for one in decode(model, boards.canvases, rule(spec, model), sampling)])
     good = filled[boards.good(filled)]
     record: dict[str, Any] = {"boards": len(filled), "valid": len(good), "distinct": len(good.unique(dim=0))}
     return record | (dict(zip(("worst", "p"), worst_fit(good), strict=True)) if len(good) >= enough else {})

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairmi.api import decode, mutual_information
+    from pairmi.fitting.run import fit
+    from pairmi.integrations.transformers import generate
     from pairmi.loading import load
+    from pairmi.mapping import map
     from pairmi.model import Model
     from pairmi.tuning import calibrate, price, tune
     from pairmi.types import PairmiError
@@ -16,12 +19,15 @@ _HOMES = {
     "PairmiError": "pairmi.types",
     "calibrate": "pairmi.tuning",
     "decode": "pairmi.api",
+    "fit": "pairmi.fitting.run",
+    "generate": "pairmi.integrations.transformers",
     "load": "pairmi.loading",
+    "map": "pairmi.mapping",
     "mutual_information": "pairmi.api",
     "price": "pairmi.tuning",
     "tune": "pairmi.tuning",
 }
-__all__ = ["Model", "PairmiError", "calibrate", "decode", "load", "mutual_information", "price", "tune"]
+__all__ = ["Model", "PairmiError", "calibrate", "decode", "fit", "generate", "load", "map", "mutual_information", "price", "tune"]
 
 
 def __getattr__(name: str) -> Any:

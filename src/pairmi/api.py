@@ -1,14 +1,15 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pairmi import decoding
-from pairmi.canvases import checked_model, many
+from pairmi.blocks import Window, checked_block, leftmost
+from pairmi.canvases import checked_model, continuation, many, symbol_id
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
@@ -16,39 +17,51 @@ from pairmi.explain import in_words
 from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
-from pairmi.model import Model, device_of
+from pairmi.mi.sampled import SampledProbe
+from pairmi.model import Model, device_of, position_names
+from pairmi.pairs.result import Pairs
+from pairmi.pairs.scores import Scores
+from pairmi.results import Result
+from pairmi.spec import probing
 from pairmi.spec import rule as parse_rule
-from pairmi.types import Backbone, PairmiError, Prediction, Result, Selector, Tokens
+from pairmi.types import Backbone, PairmiError, Prediction, Selector, Tokens
 
 PAIRS = 4_000_000  # entries of pair matrices that are in memory at once
 
 
 @dataclass(frozen=True)
-class MI:
-    """Pairwise mutual information of one canvas, in nats: probed, or estimated by a head."""
+class MI(Pairs):
+    """Pairwise mutual information of one canvas, in nats: probed, drawn, or estimated by a head."""
 
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
-    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite for an estimate, which certifies nothing
+    bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite where nothing is certified: of draws and heads
     entropies: Float[Tensor, " L"]
-    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for an estimate
+    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for draws and heads
     asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
     inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
+    unknown: Bool[Tensor, " L"]
+    error: Float[Tensor, "L L"] | None = None  # entrywise standard error of what was drawn; None = nothing was
     note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
+    names: tuple[str, ...] = ()  # what people call the positions; empty = they count from 1
+    positions: tuple[int, ...] | None = None  # of one block: where the rows of the matrix stand in the canvas; None = as they are
 
     def __repr__(self) -> str:
-        unknown, top = int((self.entropies > 0).sum()), self.strongest(1)
+        uncertain, top = int((self.entropies > 0).sum()), self.strongest(1)
         said = f"strongest {top[0][0]}-{top[0][1]} with {top[0][2]:.3g} nats" if top else "nothing depends on anything"
-        return f"MI({len(self.matrix)} positions, {unknown} uncertain; {said}; {self.rows} rows)"
+        return f"MI({len(self.matrix)} positions, {uncertain} uncertain; {said}; {self.rows} rows)"
 
     def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
-        """The pairs that depend on each other most: (i, j, nats), i < j, positions from 0."""
-        if count < 0:
-            raise PairmiError(f"strongest: count must be >= 0, got {count}")
-        upper = torch.triu(self.matrix, 1).flatten()
-        top = upper.topk(min(count, int((upper > 0).sum())))
-        length = len(self.matrix)
-        return [(place // length, place % length, value) for place, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+        """The pairs that depend on each other most: (i, j, nats), i < j, positions of the canvas from 0."""
+        at = self.positions or range(len(self.matrix))
+        return [(at[i], at[j], nats) for i, j, nats in super().strongest(count)]
+
+    @property
+    def scores(self) -> Scores:
+        """The numbers with their labels; only unknown positions are shown."""
+        shown = tuple(torch.nonzero(self.unknown)[:, 0].tolist())
+        names = self.names or tuple(str(n + 1) for n in self.positions or range(len(self.matrix)))
+        return Scores(self.matrix.double().numpy(), ("",) * len(names), names, shown, "mutual information", "nats")
 
 
 @runtime_checkable
@@ -63,10 +76,14 @@ class Cautious(Protocol):
 class ProbeOptions(TypedDict, total=False):
     """The options of `mutual_information`."""
 
-    form: Form
-    floor: float
+    form: Form | None
+    floor: float | None
+    draws: int | None
+    error: float | None
+    seed: int
     batch_size: int
     head: str | None
+    block: int | None
 
 
 class DecodeOptions(TypedDict, total=False):
@@ -80,6 +97,10 @@ class DecodeOptions(TypedDict, total=False):
     batch_size: int
     steps: bool
     index: list[int] | None
+    prompt: str | list[str] | None
+    new_tokens: int
+    chat: bool
+    stop: str | int | None
 
 
 @overload
@@ -92,47 +113,83 @@ def mutual_information(
     model: Any,
     canvas: Any,
     *,
-    form: Form = "joint",
-    floor: float = 0.01,
+    form: Form | None = None,
+    floor: float | None = None,
+    draws: int | None = None,
+    error: float | None = None,
+    seed: int = 0,
     batch_size: int = 256,
     head: str | None = None,
+    block: int | None = None,
 ) -> Any:
     """Pairwise mutual information between the unknown positions, by probing the model; one canvas or a list of them.
 
-    `floor` (nats) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. With `head`
-    (the name of an embedded model, or a file) it is estimated from one pass instead.
+    `floor` (nats, default 0.01) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. At
+    a large vocabulary `draws` rows a position give an unbiased estimate of the `kl` (default) or `tv` form with its standard error; with
+    `error` (nats) more are drawn until no entry's is above that. `form` is else `joint`. With `head` (the name of an embedded model, or a
+    file) it is estimated from one pass instead. With `block` only the first so many unknown positions of a canvas are looked at, and the
+    model computes nothing of the others: the matrix is of these `positions`.
     """
     model = checked_model(model)
     canvases, single = many(model, canvas)
     guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
-    probe, results = Probe(form, floor, batch_size), dict[int, MI]()
-    most = max(1, min(batch_size, PAIRS // max(len(one) for one in canvases) ** 2))
+    probe, results = probing(form, floor, draws, error, batch_size), dict[int, MI]()
+    size = max(len(one) for one in canvases) if block is None else checked_block(block, canvases)
+    most = max(1, min(batch_size, PAIRS // size**2))
     for batch in decoding.batches(canvases, most):
         tokens = torch.stack([canvases[n] for n in batch]).to(device_of(model))
-        found = _probed(model, tokens, probe) if guided is None else estimated(guided, tokens)
+        window = None if block is None else Window(guided or model, tokens, leftmost(tokens, model.vocab.size, block))
+        if guided is not None:
+            found = estimated(guided, tokens, window=window)
+        elif isinstance(probe, SampledProbe):
+            found = _drawn(model, tokens, probe, Streams(seed, torch.tensor(batch, device=tokens.device)), window)
+        else:
+            found = _probed(model, tokens, probe, window)
         results |= dict(zip(batch, found, strict=True))
     ordered = [results[n] for n in range(len(canvases))]
     return ordered[0] if single else ordered
 
 
-def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None) -> list[MI]:
+def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None, window: Window | None = None) -> list[MI]:
     """What the model's head says of each row of a batch, from the prediction that one already has or from a pass."""
     if model.head is None:
         raise PairmiError(f"model {model.name!r} has no head; load(..., head=FILE), or probe it")
-    meter, tokens = Counting(model), tokens.to(device_of(model))
-    prediction = prediction or meter(tokens)
+    meter, tokens = Counting(window or model), tokens.to(device_of(model))
+    prediction = prediction or meter(tokens if window is None else window.tokens)
     matrices = model.head(prediction, meter, Streams(0, torch.arange(len(tokens), device=tokens.device))).cpu()
     entropies = torch.where(prediction.masked, entropy_of(prediction), 0).cpu()
     meter.complain()
     none, head = torch.full_like(matrices, torch.inf), model.head
     notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
-    return [MI(matrices[n], none[n], entropies[n], None, None, None, 1, notes[n]) for n in range(len(tokens))]
+    parts = zip(matrices, none, entropies, prediction.masked.cpu(), notes, strict=True)
+    return _placed(model, window, [MI(m, b, h, None, None, None, 1, unknown, None, note) for m, b, h, unknown, note in parts])
 
 
-def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
+def _drawn(model: Backbone, tokens: Tokens, probe: SampledProbe, rng: Streams, window: Window | None = None) -> list[MI]:
+    """The same from draws."""
+    meter = Counting(window or model, probe.batch_rows)
+    prediction = meter(tokens if window is None else window.tokens)
+    found = probe.measure(prediction, meter, rng)
+    meter.complain()
+    none = torch.full_like(found.matrix[0], torch.inf).cpu()
+    parts = zip(*(x.cpu() for x in (found.matrix, found.entropies, prediction.masked, found.error)), (found.rows + 1).tolist(), strict=True)
+    return _placed(model, window, [MI(m, none, h, None, None, None, rows, unknown, error) for m, h, unknown, error, rows in parts])
+
+
+def _placed(model: Backbone, window: Window | None, found: list[MI]) -> list[MI]:
+    """The same with the names of the positions, and where they stand if they are a window's."""
+    if window is None:
+        names = position_names(model, len(found[0].matrix))
+        return [replace(one, names=names) for one in found]
+    every = position_names(model, window.canvases.shape[1])
+    places = [tuple(row) for row in window.places.tolist()]
+    return [replace(one, names=tuple(every[i] for i in at), positions=at) for one, at in zip(found, places, strict=True)]
+
+
+def _probed(model: Backbone, tokens: Tokens, probe: Probe, window: Window | None = None) -> list[MI]:
     """One result for each row of a batch."""
-    meter = Counting(model, probe.batch_rows)
-    prediction = meter(tokens)
+    meter = Counting(window or model, probe.batch_rows)
+    prediction = meter(tokens if window is None else window.tokens)
     probed = probe.measure(prediction, meter)
     meter.complain()
     unknown = prediction.masked.sum(1)
@@ -140,20 +197,20 @@ def _probed(model: Backbone, tokens: Tokens, probe: Probe) -> list[MI]:
     asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
     inconsistency = probed.inconsistency.sum((1, 2)) / pairs
     parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
-    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist())
-    return [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)]
+    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist(), prediction.masked.cpu())
+    return _placed(model, window, [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)])
 
 
 @overload
-def decode(model: Backbone, canvas: str, rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Result: ...
+def decode(model: Backbone, canvas: str, rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Result: ...
 @overload
-def decode(model: Backbone, canvas: list[Any], rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
+def decode(model: Backbone, canvas: list[Any], rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
 @overload
-def decode(model: Backbone, canvas: Any, rule: str | Selector = ..., **options: Unpack[DecodeOptions]) -> Any: ...
+def decode(model: Backbone, canvas: Any = ..., rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Any: ...
 def decode(
     model: Any,
-    canvas: Any,
-    rule: Any = "mi-guided",
+    canvas: Any = None,
+    rule: Any = None,
     *,
     verify: bool = False,
     seed: int = 0,
@@ -163,22 +220,43 @@ def decode(
     batch_size: int = 256,
     steps: bool = False,
     index: list[int] | None = None,
+    prompt: Any = None,
+    new_tokens: int = 32,
+    chat: bool = False,
+    stop: str | int | None = None,
 ) -> Any:
     """Fill the unknown positions of one canvas (gives a `Result`), or of a list of any lengths (a list), by a rule.
+
+    Without one: by the rule that the model was tuned to (`model.rule`), else by `mi-guided`.
 
     `verify` takes the rule's choice as a draft and commits what follows the distribution of sequential decoding in the rule's order.
     `greedy` takes the likeliest symbols. `temperature` is for the draws alone: a rule judges by the model's own probabilities. Each canvas
     draws from the stream (seed, its number in `index`, or its place in the list): no result depends on the other
     canvases, nor on `batch_size`. `steps` explains every pass: what was filled, and why the others waited.
+    In place of canvases, `prompt` is a text, or a list of them, to be continued by `new_tokens`; with `chat`, by the model's chat template.
+    A sequence ends at the symbol `stop`, once all left of it is known: what is behind is dropped.
     """
     model = checked_model(model)
-    canvases, single = many(model, canvas)
+    if (canvas is None) == (prompt is None):
+        raise PairmiError("decode: expected a canvas or a prompt, " + ("got both" if prompt is not None else "got neither"))
+    if prompt is None:
+        canvases, single = many(model, canvas)
+    else:
+        single = not isinstance(prompt, list | tuple)
+        canvases = [continuation(model, one, new_tokens, chat) for one in ([prompt] if single else prompt)]
     if index is not None and len(index) != len(canvases):
         raise PairmiError(f"decode: index must number every canvas, got {len(index)} numbers for {len(canvases)}")
-    sampling = Sampling(seed, temperature, greedy, verify, accept)
+    sampling = Sampling(seed, temperature, greedy, verify, accept, None if stop is None else symbol_id(model.vocab, stop, "stop"))
     explain = (lambda step, place: in_words(model, step, place)) if steps else None
-    results = decoding.decode(model, canvases, resolve(rule, model), sampling, index, batch_size, explain)
+    results = decoding.decode(
+        model, canvases, resolve(default_rule(model) if rule is None else rule, model), sampling, index, batch_size, explain
+    )
     return results[0] if single else results
+
+
+def default_rule(model: Backbone) -> str:
+    """The rule that decodes where none is named: what the model was tuned to, else the paper's."""
+    return (isinstance(model, Model) and model.rule) or "mi-guided"
 
 
 def resolve(spec: Any, model: Backbone) -> Selector:

@@ -8,12 +8,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.backbones.masked_lm import MaskedLM
+from pairmi.backbones.text import Text
 from pairmi.model import Model, innermost
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import Backbone, PairmiError, Vocab
 
 
-def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, " L"]:
-    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill, no contradiction."""
+def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:
+    """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill (or nothing), no contradiction."""
     size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
     tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
     if not len(tokens):
@@ -24,12 +25,43 @@ def tokenise(model: Backbone, canvas: Any, name: str = "canvas") -> Int[Tensor, 
         raise PairmiError(f"{name}: {len(tokens)} positions are too many for this model; at most {longest}; cut the sequence")
     if int(tokens.min()) < 0 or int(tokens.max()) > size:
         raise PairmiError(f"{name}: token ids must be 0..{size} ({size} = unknown), got {int(tokens.min())}..{int(tokens.max())}")
-    if not bool((tokens == size).any()):
+    unknown = torch.nonzero(tokens == size)[:, 0].tolist()
+    if complete and unknown:
+        raise PairmiError(f"{name}: position {unknown[0] + 1} is unknown; a map is of a complete sequence: fill it first (pairmi.decode)")
+    if not complete and not unknown:
         raise PairmiError(f"{name}: every position is given, nothing is unknown; {_remedy(model, tokens)}")
     complaint = model.task.conflict(tokens) if isinstance(model, Model) else None
     if complaint is not None:
         raise PairmiError(f"{name}: contradiction: {complaint}")
     return tokens
+
+
+def continuation(model: Backbone, prompt: Any, new_tokens: int, chat: bool = False, name: str = "prompt") -> Int[Tensor, " L"]:
+    """A text and as many unknown positions behind it; with `chat` the text is a question, put as the model's chat template does."""
+    if not isinstance(prompt, str):
+        raise PairmiError(f"{name}: expected a string, got {type(prompt).__name__}")
+    if new_tokens < 1:
+        raise PairmiError(f"{name}: new_tokens={new_tokens}: must be at least 1")
+    vocab, longest = model.vocab, model.longest if isinstance(model, Model) else None
+    if chat:
+        if not isinstance(vocab.tokenizer, Text):
+            raise PairmiError(f"{name}: chat=True is for text models; this one has no tokenizer")
+        prompt = vocab.tokenizer.chat(prompt)
+    given = vocab.encode(prompt, name)
+    if longest is not None and len(given) + new_tokens > longest:
+        raise PairmiError(f"{name}: {len(given)} tokens and {new_tokens} new ones are too many for this model; at most {longest} in all")
+    return tokenise(model, torch.cat([given, torch.full((new_tokens,), vocab.size)]), name)
+
+
+def symbol_id(vocab: Vocab, symbol: str | int, name: str) -> int:
+    """The id of a symbol that is given by its id, its name or its text."""
+    if isinstance(symbol, int):
+        found = [symbol]
+    else:
+        found = [vocab.symbols.index(symbol)] if symbol in vocab.symbols else vocab.encode(symbol, name).tolist()
+    if len(found) != 1 or not 0 <= found[0] < vocab.size:
+        raise PairmiError(f"{name}: expected one symbol, or its id from 0 to {vocab.size - 1}, got {symbol!r}, which is {len(found)}")
+    return int(found[0])
 
 
 def _vector(canvas: Any, name: str) -> Int[Tensor, " L"]:
@@ -55,7 +87,7 @@ def _remedy(model: Backbone, tokens: Tensor) -> str:
             f"ids of the model's own tokenizer (its mask is {inner.translation.mask}) are not pairmi's (the mask is {model.vocab.size}); "
             "translate them: model.backbone.translation.ours(ids)"
         )
-    return f"mark unknown positions with '{model.vocab.blanks[0]}', or with token id {model.vocab.size}"
+    return f"mark unknown positions with '{model.vocab.blank}', or with token id {model.vocab.size}"
 
 
 def checked_model(model: Any) -> Backbone:
@@ -67,7 +99,7 @@ def checked_model(model: Any) -> Backbone:
     return model
 
 
-def many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
+def many(model: Backbone, canvas: Any, complete: bool = False) -> tuple[list[Int[Tensor, " L"]], bool]:
     """A list of checked canvases, and whether it was just one."""
     flat = isinstance(canvas, Tensor | np.ndarray) and canvas.ndim == 1
     ids = isinstance(canvas, list | tuple) and len(canvas) > 0 and all(isinstance(x, int) for x in canvas)
@@ -77,5 +109,6 @@ def many(model: Backbone, canvas: Any) -> tuple[list[Int[Tensor, " L"]], bool]:
     canvases = [canvas] if single or (isinstance(canvas, Tensor | np.ndarray) and not canvas.ndim) else list(canvas)
     if not canvases:
         raise PairmiError("canvases: expected at least one, got none")
-    names = ["canvas"] if single else [f"canvas {n}" for n in range(len(canvases))]
-    return [tokenise(model, one, name) for one, name in zip(canvases, names, strict=True)], single
+    what = "sequence" if complete else "canvas"
+    names = [what] if single else [f"{what} {n}" for n in range(len(canvases))]
+    return [tokenise(model, one, name, complete) for one, name in zip(canvases, names, strict=True)], single

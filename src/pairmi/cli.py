@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import NoReturn
 
 import pairmi
-from pairmi.commands.arguments import CANVAS, add_backbone, add_engine, add_probe, fraction, natural, picture, positive, seed, writable
+from pairmi.commands.arguments import (
+    CANVAS,
+    add_backbone,
+    add_engine,
+    add_probe,
+    fraction,
+    natural,
+    picture,
+    positive,
+    rate,
+    seed,
+    writable,
+)
 
 POSITIONS = "Positions are counted from 1 (Sudoku: r1c1 is the upper left cell); in JSON, as in Python, from 0."
 EXAMPLES = """examples:
@@ -46,13 +58,19 @@ class Parser(argparse.ArgumentParser):
 
 
 def _mi(command: Adding) -> None:
+    from pairmi.commands.text_arguments import add_tokenizer
+
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.epilog = POSITIONS
     add_backbone(parser)
+    add_tokenizer(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     add_probe(parser)
+    parser.add_argument("--error", type=rate, help="with --draws: draw more until no entry's standard error, in nats, is above this")
+    parser.add_argument("--seed", type=seed, default=0, help="of the draws")
+    parser.add_argument("--block", type=positive, help="look at the first so many unknown positions only")
     parser.add_argument("--top", type=natural, default=10, help="how many of the strongest pairs to print")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
@@ -60,12 +78,18 @@ def _mi(command: Adding) -> None:
 
 
 def _decode(command: Adding) -> None:
+    from pairmi.commands.text_arguments import add_prompt, add_tokenizer
+
     parser = command("decode", "fill the unknown positions of canvases")
     parser.epilog = POSITIONS
     add_backbone(parser)
-    parser.add_argument("--canvas", required=True, help=CANVAS)
+    add_tokenizer(parser)
+    parser.add_argument("--canvas", help=CANVAS)
+    add_prompt(parser)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
-    parser.add_argument("--rule", default="mi-guided", help="a rule with its parameters, such as mi-bound:budget=0.3; see 'pairmi rules'")
+    parser.add_argument(
+        "--rule", help="such as mi-bound:budget=0.3, see 'pairmi rules'; default: the one that the model was tuned to, else mi-guided"
+    )
     parser.add_argument(
         "--verify", action="store_true", help="take the rule's choice as a draft; draw from the distribution of one-by-one decoding"
     )
@@ -79,6 +103,7 @@ def _decode(command: Adding) -> None:
     parser.add_argument("--anyway", action="store_true", help="fill canvases that are known to have no completion")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--jsonl", action="store_true", help="one JSON record a line")
     parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
     add_engine(parser)
 
@@ -130,7 +155,9 @@ def _explore(command: Adding) -> None:
 def build_parser() -> Parser:
     """All commands with their options."""
     from pairmi.commands.bench_arguments import add_bench
+    from pairmi.commands.fit_arguments import add_fit
     from pairmi.commands.labels_arguments import add_labels, add_plan
+    from pairmi.commands.map_arguments import add_map
     from pairmi.commands.price_arguments import add_price, add_tune
     from pairmi.commands.train_arguments import add_train
 
@@ -138,7 +165,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="pairmi", description=about, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"pairmi {pairmi.__version__}")
     command = parser.commands("command", required=False)
-    for add in (_mi, _decode, _design, add_price, add_tune, _rules, _data, add_labels, add_plan):
+    for add in (_mi, add_map, _decode, _design, add_price, add_tune, add_fit, _rules, _data, add_labels, add_plan):
         add(command)
     add_train(command("train", "train a model; the same command goes on where a killed run stopped").commands("what"))
     add_bench(command("bench", "measure rules, heads and estimates; see experiments/ for the published tables").commands("name"))

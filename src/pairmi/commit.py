@@ -39,6 +39,7 @@ class Sampling:
     greedy: bool = False
     verify: bool = False
     accept: float = 0.999  # greedy verification: how sure the conditional must be of a draft
+    stop: int | None = None  # the symbol that ends a sequence: a row is finished when all left of it is known
 
     def __post_init__(self) -> None:
         if not 0 <= self.accept <= 1:
@@ -47,6 +48,11 @@ class Sampling:
             raise PairmiError(f"temperature={self.temperature}: must be a number above 0; for the likeliest symbol use greedy")
         if not 0 <= self.seed < 2**63:
             raise PairmiError(f"seed={self.seed}: must be a whole number from 0 to 2^63 - 1")
+
+    def ended(self, tokens: Tokens, given: Positions, mask: int) -> Positions:
+        """Where a sequence ends: a symbol `stop` that was not given, behind nothing unknown."""
+        known = (tokens == mask).cumsum(1) == 0
+        return known & ~given & (tokens == self.stop) if self.stop is not None else torch.zeros_like(given)
 
 
 @dataclass(frozen=True)
@@ -88,36 +94,38 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
     Row n of a canvas holds its first n chosen symbols, and so predicts the next. The first symbol is always right.
     Sampling: the first rejected symbol is redrawn from the residual, and every symbol is distributed as a draw from its conditional.
     Greedy: accept while the draft is the likeliest symbol with at least `accept`, leave the rest open. A prefix that fills its canvas up
-    needs no row. Of the prefixes' predictions one a canvas is kept, and a distribution a prefix is looked at: memory does not
-    grow with the draft.
+    needs no row. Of the prefixes' predictions one a canvas is kept (sampling: that of the whole drafts, which are evaluated last), and a
+    distribution a prefix is looked at: memory does not grow with the draft.
     """
     device, greedy, length = draft.tokens.device, sampling.greedy, draft.tokens.shape[1]
     needed = [size - (size == left) for size, left in zip(draft.sizes, draft.left, strict=True)]  # prefixes 1..needed
-    owners = [row for row, count in enumerate(needed) for _ in range(count)]
-    prefixes = [prefix for count in needed for prefix in range(1, count + 1)]
-    owner, prefix = (torch.tensor(values, dtype=torch.long, device=device) for values in (owners, prefixes))
-    sizes = torch.tensor(draft.sizes, device=device)
-    accepted, correction, upcoming = sizes.clone(), draft.symbols.clone(), None
-    if owners:
-        upcoming = _room(prediction)
-        filled = _prefixed(draft, owner, prefix)
-        for where, ahead in meter.pieces(filled, least=len(sizes)):
-            some, upto = owner[where], prefix[where]
-            tests = [n for n, (row, count) in enumerate(zip(owners[where], prefixes[where], strict=True)) if count < draft.sizes[row]]
-            if tests:
-                mine = torch.tensor(tests, device=device)
-                who, at = some[mine], upto[mine]
-                member = draft.members[who, at]
-                conditional, marginal = ahead.log_probs[mine, member], draft.drawn_from(prediction, who, at)
-                meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
-                good, redrawn = _judged(conditional, marginal, draft.symbols[who, member], (who, member), rng, sampling)
-                accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
-                correction[who, member] = torch.where(at == accepted[who], redrawn, correction[who, member])
-            last = {row for row, count in zip(owners[where], prefixes[where], strict=True) if greedy or count == draft.sizes[row]}
-            right = (upto == accepted[some]) & (greedy | (accepted[some] == sizes[some]))
-            if last and (device.type != "cpu" or bool(right.any())):  # elsewhere looking would mean waiting
-                _keep(upcoming, ahead, some, right, sorted(last))
-            del ahead  # before the next piece is evaluated
+    whole = [] if greedy else [row for row, (size, count) in enumerate(zip(draft.sizes, needed, strict=True)) if count == size]
+    asked = [(row, prefix) for row, count in enumerate(needed) for prefix in range(1, count + 1) if greedy or prefix < draft.sizes[row]]
+    asked += [(row, draft.sizes[row]) for row in whole]
+    owner, prefix = torch.tensor(asked, dtype=torch.long, device=device).view(-1, 2).unbind(1)
+    member, sizes = draft.members[owner, prefix.clamp_max(length - 1)], torch.tensor(draft.sizes, device=device)
+    accepted, correction = sizes.clone(), draft.symbols.clone()
+    upcoming = _room(prediction) if greedy and asked else None
+    looked_at = None if greedy else member[:, None]
+    pieces = meter.pieces(_prefixed(draft, owner, prefix), len(sizes), owner, len(whole), looked_at) if asked else ()
+    for where, ahead in pieces:
+        if whole and where.stop == len(asked):  # only whole drafts leave a context that has been evaluated
+            upcoming = ahead if len(whole) == len(sizes) else _placed(ahead, owner[where], prediction)
+            break
+        tests = [n for n, (row, count) in enumerate(asked[where]) if count < draft.sizes[row]]
+        if tests:
+            mine = torch.tensor(tests, device=device)
+            who, at, to = owner[where][mine], prefix[where][mine], member[where][mine]
+            conditional, marginal = ahead.log_probs[mine, to if greedy else 0], draft.drawn_from(prediction, who, at)
+            meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
+            good, redrawn = _judged(conditional, marginal, draft.symbols[who, to], (who, to), rng, sampling)
+            accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
+            correction[who, to] = torch.where(at == accepted[who], redrawn, correction[who, to])
+        if upcoming is not None:  # any prefix may be the one that is committed
+            right = prefix[where] == accepted[owner[where]]
+            if device.type != "cpu" or bool(right.any()):  # elsewhere looking would mean waiting
+                _keep(upcoming, ahead, owner[where], right, sorted({row for row, _ in asked[where]}))
+        del ahead  # before the next piece is evaluated
     stale = (accepted < sizes) & (not greedy)  # a redrawn symbol makes the context new
     committed = (draft.order >= 0) & (draft.order < (accepted + stale)[:, None])
     return Verified(torch.where(committed, correction, draft.tokens), committed, accepted, upcoming, needed)
@@ -143,14 +151,24 @@ def _judged(
     conditional, marginal = (tempered(x, sampling.temperature) for x in (conditional, marginal))
     chance = acceptance(*(x.gather(1, symbol[:, None])[:, 0] for x in (conditional, marginal)))
     good = rng.uniform_at("accept", *where) < chance
-    return good, draw(residual(conditional, marginal).log(), rng, where[0], torch.zeros_like(symbol), "residual")
+    bad = torch.nonzero(~good)[:, 0] if good.device.type == "cpu" else torch.arange(len(good), device=good.device)  # where looking is free
+    redrawn = draw(residual(conditional[bad], marginal[bad]).log(), rng, where[0][bad], torch.zeros_like(bad), "residual")
+    return good, symbol.index_put((bad,), redrawn)
 
 
 def _room(prediction: Prediction) -> Prediction:
     """Room for a prediction of the same canvases, without their entropies."""
     attention = None if prediction.attention is None else torch.empty_like(prediction.attention)
     tokens, log_probs, hidden = (torch.empty_like(x) for x in (prediction.tokens, prediction.log_probs, prediction.hidden))
-    return Prediction(tokens, log_probs, hidden, attention)
+    return Prediction(tokens, log_probs, hidden, attention, places=prediction.places)
+
+
+def _placed(ahead: Prediction, owner: Int[Tensor, " N"], like: Prediction) -> Prediction:
+    """Predictions of some canvases in the places of all."""
+    room = _room(like)
+    for into, of in zip(room.tensors(), ahead.tensors(), strict=True):
+        into[owner] = of
+    return room
 
 
 def _keep(upcoming: Prediction, ahead: Prediction, owner: Int[Tensor, " N"], right: Bool[Tensor, " N"], rows: Sequence[int]) -> None:

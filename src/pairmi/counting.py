@@ -2,17 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from pairmi.info import mass_and_entropy
-from pairmi.model import innermost
-from pairmi.types import Backbone, Meter, PairmiError, PerRow, Prediction, Tokens, Vocab
+from pairmi.model import innermost, predict_at, selective
+from pairmi.types import Backbone, Meter, PairmiError, PerRow, Places, Prediction, Rows, Tokens, Vocab
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
 STRICT = 1e-3
 NUMBERS = 1 << 22  # in the log-probabilities of one piece, at the most, where its rows need not be evaluated together
+
+
+@runtime_checkable
+class InContext(Protocol):
+    """A backbone whose rows stand in canvases of their own, by number."""
+
+    def within(self, tokens: Tokens, owner: PerRow, some: Places | None = None) -> Prediction:
+        """One pass over rows in the canvases of their owners; of all positions, or of some of each row."""
+        ...
 
 
 class Counting:
@@ -28,6 +38,7 @@ class Counting:
         self.calls = 0
         self.rows = 0
         self.spent: Tensor | None = None  # while a rule chooses: the rows that were evaluated for each canvas of its batch
+        self.present: PerRow | None = None  # of a backbone in context: the numbers of the canvases that the batch still has; None = all
         self._masses: list[tuple[Tensor, float]] = []  # what probabilities summed to, of predictions that nobody has looked at yet
 
     @property
@@ -46,23 +57,43 @@ class Counting:
         if self.spent is not None:
             mine = torch.arange(len(tokens), device=tokens.device) % len(self.spent) if owner is None else owner
             self.spent.index_add_(0, mine, torch.ones_like(mine))
-        return joined([self.checked(self._passed(piece)) for piece in tokens.split(self.piece)])
+        whose = self._whose(tokens, owner)
+        parts = [slice(start, start + self.piece) for start in range(0, max(1, len(tokens)), self.piece)]
+        return joined([self.checked(self._passed(tokens, whose, part)) for part in parts])
 
-    def pieces(self, tokens: Tokens, least: int) -> Iterator[tuple[slice, Prediction]]:
-        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet."""
+    def pieces(
+        self, tokens: Tokens, least: int, owner: PerRow | None = None, last: int = 0, places: Places | None = None
+    ) -> Iterator[tuple[slice, Prediction]]:
+        """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet.
+
+        The `last` rows come together, as a prediction of their own; of the others with `places` these positions only.
+        """
         self._count(len(tokens))
-        rows = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size)))
-        for start in range(0, len(tokens), rows):
-            where = slice(start, start + rows)
-            yield where, self._passed(tokens[where])
+        whose, positions = self._whose(tokens, owner), 1 if places is not None and selective(self.backbone) else tokens.shape[1]
+        rows, end = min(self.piece, max(1, least, NUMBERS // (positions * self.vocab.size))), len(tokens) - last
+        for start in range(0, end, rows):
+            where = slice(start, min(start + rows, end))
+            yield where, self._passed(tokens, whose, where, places)
+        if last:
+            starts = range(end, len(tokens), self.piece)
+            yield slice(end, len(tokens)), joined([self._passed(tokens, whose, slice(start, start + self.piece)) for start in starts])
+
+    def keep(self, rows: Rows) -> None:
+        """Some rows of the batch leave it."""
+        self.present = rows if self.present is None else self.present[rows]
 
     def _count(self, rows: int) -> None:
         self.calls += 1
         self.rows += rows
 
-    def _passed(self, tokens: Tokens) -> Prediction:
+    def _passed(self, every: Tokens, whose: PerRow | None, part: slice, places: Places | None = None) -> Prediction:
+        tokens, backbone, some = every[part], self.backbone, None if places is None else places[part]
         with torch.no_grad():
-            prediction = self.backbone(tokens)
+            if whose is not None and isinstance(backbone, InContext):
+                prediction = backbone.within(tokens, whose[part], some)
+            else:
+                prediction = backbone(tokens) if some is None else predict_at(backbone, tokens, some)
+        tokens = tokens if some is None else tokens.gather(1, some)
         who, expected, log_probs = type(innermost(self.backbone)).__name__, (*tokens.shape, self.vocab.size), prediction.log_probs
         if tuple(log_probs.shape) != expected:
             raise PairmiError(f"{who}: expected log-probabilities of shape {list(expected)}, got {list(log_probs.shape)}")
@@ -72,6 +103,18 @@ class Counting:
                 f"say where it lives: pairmi.Model(backbone, device={str(log_probs.device)!r})"
             )
         return replace(prediction, tokens=tokens)  # whatever it says that it was asked
+
+    def _whose(self, tokens: Tokens, owner: PerRow | None) -> PerRow | None:
+        """The numbers of the canvases that rows stand in, of a backbone in context; without an owner they are the batch, row by row."""
+        if not isinstance(self.backbone, InContext):
+            return None
+        if owner is None:
+            if self.present is not None and len(tokens) != len(self.present):
+                raise PairmiError(
+                    f"{len(tokens)} rows for a batch of {len(self.present)}: say in `owner` for which canvas each is evaluated"
+                )
+            owner = torch.arange(len(tokens), device=tokens.device)
+        return owner if self.present is None else self.present[owner]
 
     def checked(self, prediction: Prediction) -> Prediction:
         """The same with its entropies; that it is normalised is seen in the same sweep."""

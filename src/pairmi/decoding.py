@@ -6,23 +6,23 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from pairmi.blocks import Window, by_blocks, checked_block
 from pairmi.commit import Draft, Sampling, verified
 from pairmi.counting import Counting
 from pairmi.draw import Streams, draw, draw_at, tempered
 from pairmi.model import device_of
+from pairmi.results import Pass, Result, Step
+from pairmi.selectors.in_blocks import InBlocks
 from pairmi.types import (
     Backbone,
     Coupling,
     PairmiError,
-    Pass,
     PerRow,
     Positions,
     Prediction,
-    Result,
     Selection,
     Selector,
     State,
-    Step,
     Tokens,
     Turn,
 )
@@ -35,6 +35,7 @@ class _Batch:
 
     def __init__(self, meter: Counting, tokens: Tokens, streams: Streams, left: Sequence[int]) -> None:
         self.meter, self.tokens, self.streams, self.state = meter, tokens, streams, dict[str, Tensor]()
+        self.given = tokens != meter.vocab.size
         self.rows = [row for row, unknown in enumerate(left) if unknown]
         self.left = [left[row] for row in self.rows]
         self.passes, self.evaluated, self.probes = ([0] * len(self.rows) for _ in range(3))
@@ -50,8 +51,9 @@ class _Batch:
         if known is None:
             return self.meter(self.tokens)
         if stale:
+            known = known.owned()
             where = torch.tensor(self.stale, device=self.tokens.device)
-            for some, prediction in self.meter.pieces(self.tokens[where], least=len(self.tokens)):
+            for some, prediction in self.meter.pieces(self.tokens[where], len(self.tokens), where):
                 for into, of in zip(known.tensors(), prediction.tensors(), strict=True):
                     into[where[some]] = of
         return self.meter.checked(known)
@@ -74,6 +76,13 @@ class _Batch:
         self.stale = [] if sampling.greedy else rejected  # a redrawn symbol is a new context
         return checked.committed, checked.tokens, [right + (row in set(self.stale)) for row, right in enumerate(told)]
 
+    def stopped(self, after: Tokens, filled: Sequence[int], sampling: Sampling) -> list[int]:
+        """How many positions each row has filled, those behind a stop included: for the loop they are done."""
+        if sampling.stop is None:
+            return list(filled)
+        ended = sampling.ended(after, self.given, self.meter.vocab.size).any(1).tolist()
+        return [left if end else size for left, size, end in zip(self.left, filled, ended, strict=True)]
+
     def go_on(self, tokens: Tokens, state: State, filled: Sequence[int]) -> None:
         """After a pass: finished rows leave."""
         self.tokens, self.state = tokens, dict(state)
@@ -84,7 +93,8 @@ class _Batch:
         for values in (self.rows, self.left, self.passes, self.evaluated, self.probes):
             values[:] = [values[place] for place in going]
         some = torch.tensor(going, dtype=torch.long, device=tokens.device)
-        self.tokens, self.streams = self.tokens[some], self.streams.rows(some)
+        self.meter.keep(some)
+        self.tokens, self.given, self.streams = self.tokens[some], self.given[some], self.streams.rows(some)
         self.state = {name: value[some] for name, value in self.state.items()}
         self.upcoming = None if self.upcoming is None else self.upcoming.rows(some)
         self.stale = [new for new, old in enumerate(going) if old in set(self.stale)]
@@ -102,13 +112,32 @@ def iter_decode(
 
     `index` numbers the sequences: a row's symbols depend on its canvas, the seed and this number, not on the batch. Finished rows
     leave the batch. The rule is called with a metered backbone and never sees a drawn symbol. Everything lives on the backbone's
-    device; the host waits for it once a pass, to learn how much was chosen, and under `verify` once more, to learn how much was right.
+    device; the host waits for it once a pass, to learn how much was chosen, and under `verify` or with a `stop` once more, to learn how
+    much was right. A rule in blocks (`block=`) sees a window of one block at a time: so many logits are computed, and no more.
     """
+    numbers = torch.arange(len(tokens)) if index is None else index.cpu()
+    if not isinstance(selector, InBlocks):
+        return _passes(backbone, tokens, selector, sampling, numbers, keep_predictions)
+    rule, given = selector.rule, tokens.to(device_of(backbone)) != backbone.vocab.size
+
+    def block(window: Window, rows: PerRow, turn: int) -> Iterator[Step]:
+        return _passes(window, window.tokens, rule, sampling, numbers[rows], keep_predictions, turn)
+
+    def ended(canvases: Tokens) -> Positions | None:
+        return None if sampling.stop is None else sampling.ended(canvases, given, backbone.vocab.size)
+
+    return by_blocks(backbone, tokens, selector.block, block, ended)
+
+
+def _passes(
+    backbone: Backbone, tokens: Tokens, selector: Selector, sampling: Sampling, numbers: PerRow, keep_predictions: bool, turn: int = 0
+) -> Iterator[Step]:
+    """The one loop."""
     device, left = device_of(backbone), (tokens == backbone.vocab.size).sum(1).tolist()
     some = torch.tensor([row for row, unknown in enumerate(left) if unknown], dtype=torch.long)
-    number = (torch.arange(len(tokens)) if index is None else index).cpu()[some]
-    streams = Streams(sampling.seed, number.to(device))
-    batch, turn = _Batch(Counting(backbone), tokens[some.to(tokens.device)].to(device), streams, left), 0
+    streams, meter = Streams(sampling.seed, numbers[some].to(device)), Counting(backbone)
+    meter.keep(some.to(device))
+    batch = _Batch(meter, tokens[some.to(tokens.device)].to(device), streams, left)
     while batch.rows:
         prediction, rng = batch.predict(), batch.streams.at(turn)
         selection, draft = _drafted(selector, prediction, batch, rng)
@@ -133,7 +162,7 @@ def iter_decode(
         del prediction, draft  # before the next ones are made
         yield step
         del step
-        batch.go_on(after, selection.state, filled)
+        batch.go_on(after, selection.state, batch.stopped(after, filled, sampling))
         turn += 1
 
 
@@ -151,6 +180,8 @@ def decode(
         raise PairmiError(f"decode: batch_size must be >= 1, got {batch_size}")
     if not len(canvases):
         raise PairmiError("decode: expected at least one canvas, got none")
+    if isinstance(selector, InBlocks):
+        checked_block(selector.block, canvases)
     numbers = torch.arange(len(canvases)) if index is None else torch.tensor(list(index))
     results: dict[int, Result] = {}
     for batch in batches(canvases, batch_size):
@@ -164,7 +195,8 @@ def decode(
                 for place, row in enumerate(step.rows.tolist()):
                     words[row].append(explain(step, place))
         for n, row, (passes, rows, probe_rows), steps in zip(batch, filled, costs.tolist(), words, strict=True):
-            results[n] = Result(row, backbone.vocab, passes, rows, probe_rows, tuple(steps))
+            end = sampling.ended(row[None], canvases[n].cpu()[None] != backbone.vocab.size, backbone.vocab.size)[0].nonzero()
+            results[n] = Result(row[: int(end[0]) + 1] if len(end) else row, backbone.vocab, passes, rows, probe_rows, tuple(steps))
     return [results[n] for n in range(len(canvases))]
 
 

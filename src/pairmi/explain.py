@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from pairmi.model import Model
-from pairmi.types import Backbone, Pass, Reason, Step
+from pairmi.results import Pass, Step
+from pairmi.types import Backbone, Reason
 
 
 def in_words(model: Backbone, step: Step, place: int) -> Pass:
@@ -30,6 +31,7 @@ def _reasons(model: Backbone, step: Step, row: int, positions: Sequence[int]) ->
                 Reason.OUTRANKED: "enough others came first",
                 Reason.UNCERTAIN: f"too uncertain ({amount:.3g})",
                 Reason.DEPENDENT: f"depends on {name(blocker)} by {amount:.3g} nats",
+                Reason.LATER: "it is in a later block",
                 Reason.BUDGET: f"the budget is used up (it needs {amount:.3g} nats)",
             }[Reason(reasons[position])],
         )

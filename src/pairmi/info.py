@@ -35,6 +35,11 @@ def _terms(log_p: Distributions) -> tuple[Tensor, Tensor]:
 
 
 def _mass_and_entropy(log_probs: Distributions) -> tuple[Tensor, Tensor]:
+    if log_probs.shape[-1] >= LARGE and log_probs.dtype == torch.float32 and log_probs.device.type == "cpu":
+        p = log_probs.exp()
+        negative = torch.linalg.vecdot(p, log_probs)
+        if not bool(negative.isnan().any()):  # no symbol has probability 0, or is no number: nothing need be replaced
+            return p.sum(-1), negative.neg()
     p, log_p = _terms(log_probs)
     if p.dtype == torch.float64:
         return p.sum(-1), torch.xlogy(p, p).sum(-1).neg()
@@ -98,3 +103,12 @@ def pairs(masked: Positions) -> Bool[Tensor, "B L L"]:
 def pair_matrix(raw: PairMatrix, masked: Positions) -> PairMatrix:
     """The normal form: the mean of both directions, not below 0, zero on the diagonal and outside masked x masked."""
     return torch.where(pairs(masked), 0.5 * (raw + raw.transpose(1, 2)), 0).clamp_min(0)
+
+
+def apc(scores: Float[Tensor, "L L"]) -> Float[Tensor, "L L"]:
+    """S_ij - S_i. S_.j / S_.. : without what each position has in common with all (the average product correction, Dunn et al. 2008)."""
+    off = ~torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    inside = torch.where(off, scores, 0)
+    rows, columns = (inside.sum(axis) / max(1, len(scores) - 1) for axis in (1, 0))
+    total = rows.mean()
+    return torch.where(off, scores - torch.outer(rows, columns) / total, 0) if float(total) else torch.zeros_like(scores)

@@ -1,7 +1,7 @@
 """Models by their names: embedded weights, exact worlds, files, pretrained masked language models; and heads for them."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,14 +10,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairmi.backbones import antiberty, esmc, huggingface, proteinmpnn
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones import albert_zh, antiberty, esmc, huggingface, proteinmpnn, rxnmapper
+from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
+from pairmi.backbones.families import family_of
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
 from pairmi.backbones.pretrained import read_kind, readable
+from pairmi.backbones.repository import file_of
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import build, reporting
+from pairmi.mi.heads import UNTRAINED, build, related, reporting
 from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
@@ -26,7 +28,7 @@ from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.protein.scaffold import read_scaffold
 from pairmi.tasks.protein.task import Design
 from pairmi.tasks.tables import WORLDS, InWorld
-from pairmi.types import PairmiError
+from pairmi.types import Charge, PairmiError
 
 
 def _weights(name: str) -> Path:
@@ -34,8 +36,14 @@ def _weights(name: str) -> Path:
     return Path(str(files("pairmi") / "weights" / f"{name}.safetensors"))
 
 
-EMBEDDED = tuple(name for name in ("sudoku", "sudoku-small", "protein") if _weights(name).is_file())  # whose weights are in the package
-HEADED = tuple(name for name in (*EMBEDDED, "antiberty") if _weights(f"{name}-head").is_file())  # for which the package has a head
+EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
+HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
+PACKAGED = {  # whose weights are in packages of others
+    "antiberty": (antiberty.folder, antiberty.load),
+    "albert-zh": (albert_zh.folder, albert_zh.load),
+    "rxnmapper": (rxnmapper.folder, rxnmapper.load),
+}
+HEAD_FILE = "head.safetensors"  # in a folder, or in a repository on the model hub
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -56,15 +64,20 @@ def load(
     precision: str | None = None,
     structure: str | Path | None = None,
     chain: str | None = None,
+    tokenizer: Any = None,
+    allow_code: bool = False,
+    revision: str | None = None,
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
-    The latter is "antiberty", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU where there is one. `layer` is the one
-    whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention` makes a
-    transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind `mi=head`:
-    the name of the model that a head in the package is for, or a file; an embedded model brings its own, unless a `layer` is asked for.
-    So do `tables`, the file of a table head, which `draw=coupled` draws by.
+    The latter is "antiberty", "albert-zh", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU if there is one.
+    `layer` is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention`
+    makes a transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind
+    `mi=head`: the name of the model that a head in the package is for, a file, a folder (such as `pairmi fit` writes) or a hub id; an
+    embedded model brings its own, unless a `layer` is asked for. So do `tables`, the file of a table head, which `draw=coupled` draws by.
     "proteinmpnn" needs the PDB file of a `structure`, of which it takes all protein chains or those named in `chain`, such as "A,B".
+    `tokenizer` is another than the model's own files say: an object of `transformers`, a folder, or the name of a class. A model that
+    brings its own Python code (LLaDA, Dream, MDLM) runs it only with `allow_code`, from a folder or at a `revision` (a commit).
     """
     if not isinstance(name, str):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
@@ -77,9 +90,9 @@ def load(
         world = WORLDS[name]()
         table = Tabular(world.support, world.weights, world.symbols).to(chosen_device(device or "cpu"))
         model = Model(table, name, InWorld(world, TASKS.get(name, TASKS["sequences"])))
-    elif name not in EMBEDDED and (name == "antiberty" or readable(name)):
-        pretrained = _masked_lm(name, settings)
-        task = TASKS["protein" if speaks_protein(pretrained.vocab) else "sequences"]
+    elif name not in EMBEDDED and (name in PACKAGED or readable(name)):
+        pretrained = _masked_lm(name, settings, tokenizer, allow_code, revision)
+        task = TASKS["reaction" if name == "rxnmapper" else "protein" if speaks_protein(pretrained.vocab) else "sequences"]
         model = Model(pretrained, name, task, longest=pretrained.longest)
     else:
         model = _own(name, settings)
@@ -98,26 +111,29 @@ def _designer(structure: str | Path | None, chain: str | None, settings: Setting
     return Model(proteinmpnn.load(scaffold, settings), "proteinmpnn", Design(scaffold))
 
 
-def _masked_lm(name: str, settings: Settings) -> MaskedLM:
+def _masked_lm(name: str, settings: Settings, tokenizer: Any, allow_code: bool, revision: str | None) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
-    if name == "antiberty":
-        return antiberty.load(antiberty.folder(), settings)
-    return esmc.load(name, settings) if read_kind(name) == "esmc" else huggingface.load(name, settings)
+    if name in PACKAGED:
+        folder, read = PACKAGED[name]
+        return read(folder(), settings)
+    kind = read_kind(name, allow_code, revision)
+    if kind == "esmc":
+        return esmc.load(name, settings)
+    return huggingface.load(name, settings, family_of(kind, name), tokenizer, allow_code, revision)
 
 
 def _own(name: str, settings: Settings) -> Model:
     """Embedded weights, or a file that pairmi wrote; its description names the task."""
     file = _weights(name) if name in EMBEDDED else Path(name)
     if name not in EMBEDDED and not file.is_file():
-        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, 'antiberty', 'proteinmpnn'))}")
+        raise PairmiError(f"load: no model or file {name!r}; {closest(name, (*EMBEDDED, *WORLDS, *PACKAGED, 'proteinmpnn'))}")
     tensors, about = load_tensors(file)
     about = about.get("job", about)  # a training checkpoint describes the job inside
     shape = about.get("shape")
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
-    learnt = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")} or tensors  # of a checkpoint: the model alone
     backbone = _network(shape, settings)
-    fill(backbone, {name.removeprefix("model."): tensor for name, tensor in learnt.items()}, f"load: the tensors in {file}")
+    fill(backbone, learnt(tensors), f"load: the tensors in {file}")
     longest = backbone.longest if isinstance(backbone, MaskedLM) else None
     if isinstance(backbone, Transformer):  # a MaskedLM has its layer and its device from the settings
         backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
@@ -143,14 +159,32 @@ def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None
     module.requires_grad_(False).eval()
 
 
+def head_file(name: str) -> Path:
+    """Where a head is: in the package, a file, in a folder, or on the hub (owner/name, owner/name@revision)."""
+    return _weights(f"{name}-head") if name in HEADED else file_of(name, HEAD_FILE, "head")
+
+
 def with_head(model: Model, name: str) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
-    file = _weights(f"{name}-head") if name in HEADED else Path(name)
+    file = head_file(name)
     tensors, about = load_tensors(file)
-    head = build(about, tensors, file)
+    head = None if about.get("head") == UNTRAINED else related(build(about, tensors, file).to(device_of(model)), model)
     _check_backbone("head", file, about, model)
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
-    return replace(model, backbone=reporting(model.backbone, about["layers"]), head=head.to(device_of(model)), calibration=charge)
+    rule = about.get("rule", {}).get("rule", model.rule)
+    backbone = model.backbone if head is None else reporting(model.backbone, about["layers"])
+    read = model.backbone.layers if isinstance(model.backbone, Transformer) else ()
+    tables = model.tables if head is None or list(read) == list(about["layers"]) else None  # which read what the head before reported
+    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule, tables=tables)
+
+
+def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:
+    """Write a head again with a calibration (None = without) and the rule that it was tuned to: a specification, with its evidence."""
+    tensors, about = load_tensors(file)
+    if about.get("kind") != "head" or not isinstance(rule.get("rule"), str):
+        raise PairmiError(f"head: expected a head and a specification under 'rule', got {file} and {sorted(rule)}")
+    about = {name: value for name, value in about.items() if name != "calibration"} | {"rule": dict(rule)}
+    save_tensors(out, tensors, about if charge is None else about | {"calibration": charge.about()})
 
 
 def with_tables(model: Model, file: Path) -> Model:

@@ -7,12 +7,14 @@ from typing import Any, cast
 from torch import Tensor
 
 from pairmi.loading import closest
-from pairmi.mi.probe import Probe
+from pairmi.mi.probe import Form, Probe
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
+from pairmi.mi.sampled import DIVERGENCES, Drawn, SampledProbe
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.coupled import Coupled
+from pairmi.selectors.in_blocks import InBlocks
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.types import Charge, Coupling, PairmiError, PairwiseMI, Selector
 
@@ -20,17 +22,36 @@ COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
 DRAWS = ("marginal", "coupled", "probed")  # what members are drawn from: marginals, or those shifted by learnt or by exact tables
 CHARGES = ("pairwise", "calibrated")  # by what mi-bound charges: its own formula, or a map that was fitted to measured prices
 ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
-PROBING = {"form": "joint", "floor": 0.01}  # what `mi=probe` takes, and `mi=shuffled` where it shuffles what was probed
+PROBING = {"form": str, "floor": float, "draws": int, "error": float}  # what `mi=probe` takes, and `mi=shuffled` of what was probed
 
 
-def estimate(name: str, model: Model, **probing: Any) -> PairwiseMI:
-    """An estimate of mutual information by its name; `probing` is for those that probe."""
+def probing(
+    form: str | None = None, floor: float | None = None, draws: int | None = None, error: float | None = None, batch_rows: int = 256
+) -> Probe | SampledProbe:
+    """Probing as it is asked for: exact up to `floor`, or with `draws` unbiased, until the standard `error` if one is given."""
+    if draws is None and error is not None:
+        raise PairmiError(f"probe: error={error:g} is reached by draws; say how many to begin with, such as draws=4")
+    if draws is None:
+        return Probe(cast(Form, form or "joint"), 0.01 if floor is None else floor, batch_rows)
+    if floor is not None:
+        raise PairmiError(f"probe: floor={floor:g} prunes exact probing; leave it out with draws={draws}")
+    if form is not None and form not in DIVERGENCES:
+        raise PairmiError(f"probe: form={form} is no expectation, so draws={draws} would be biased; choose form=kl or form=tv, or no draws")
+    if draws < 1:
+        raise PairmiError(f"probe: draws must be >= 1 rows a position, got {draws}")
+    if error is not None and not (error > 0 and draws > 1):
+        raise PairmiError(f"probe: error must be > 0 nats with draws >= 2 (one alone does not tell its error), got {error:g} with {draws}")
+    return SampledProbe(cast(Drawn, form or "kl"), draws, error or 0.0, batch_rows)
+
+
+def estimate(name: str, model: Model, **options: Any) -> PairwiseMI:
+    """An estimate of mutual information by its name; the options are those of `probing`."""
     if name not in ESTIMATES:
         raise PairmiError(f"mi={name}: unknown estimate; {closest(name, ESTIMATES)}")
-    if probing and name != "probe" and not (name == "shuffled" and model.head is None):
-        raise PairmiError(f"mi={name}: takes no {', '.join(probing)}; these are for mi=probe")
+    if options and name != "probe" and not (name == "shuffled" and model.head is None):
+        raise PairmiError(f"mi={name}: takes no {', '.join(options)}; these are for mi=probe")
     graph = model.graph
-    probe = Probe(**probing)
+    probe = probing(**options)
     if name == "structural" and graph is None:
         raise PairmiError(f"mi=structural: no structure is known for model {model.name!r}; choose another mi")
     if name == "head" and model.head is None:
@@ -63,28 +84,31 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 def rule(text: str, model: Model) -> Selector:
     """A decoding rule from its specification, such as "mi-guided:mi=probe,budget=0.3"; the bare name has good defaults.
 
-    Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and `form` and `floor` for the probe. Every rule
-    takes `commit`: all that it chose, or one position a pass, in its order; and `draw`: each member from its marginal, or shifted by the
-    members before it (coupled: by the model's learnt tables, or under mi=probe by exact ones; probed: by exact ones in any case).
+    Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and for the probe `form` and `floor`, or
+    `draws` and `error`. Every rule takes `commit`: all that it chose, or one position a pass, in its order; and `draw`: each member from
+    its marginal, or shifted by the members before it (coupled: by the model's learnt tables, or under mi=probe by exact ones; probed: by
+    exact ones in any case). With `block` it sees the first so many unknown positions, until they are filled.
     """
     name, options = parse(text)
+    block = _value(text, "block", options.pop("block"), int) if "block" in options else None
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {closest(name, CATALOGUE)}")
     kinds, commit = parameters(name), _one_of(text, "commit", options.pop("commit", COMMITS[0]), COMMITS)
     coupling = _coupling(text, _one_of(text, "draw", options.pop("draw", DRAWS[0]), DRAWS), options.get("mi"), model)
     values: dict[str, Any] = {}
     if "mi" in kinds:
-        probing = {key: _value(text, key, options.pop(key), type(default)) for key, default in PROBING.items() if key in options}
-        values["mi"] = estimate(options.pop("mi", "probe" if model.head is None or probing else "head"), model, **probing)
+        probes = {key: _value(text, key, options.pop(key), kind) for key, kind in PROBING.items() if key in options}
+        values["mi"] = estimate(options.pop("mi", "probe" if model.head is None or probes else "head"), model, **probes)
     if "charge" in kinds:
         values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw'))}")
+            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'block'))}")
         values[key] = _value(text, key, value, type(kinds[key]))
     made = cast(Selector, CATALOGUE[name](**values))
     made = made if coupling is None else Coupled(made, coupling)
-    return OneAtATime(made) if commit == "one" else made
+    made = OneAtATime(made) if commit == "one" else made
+    return made if block is None else InBlocks(made, block)
 
 
 def _one_of(text: str, key: str, value: str, allowed: tuple[str, ...]) -> str:

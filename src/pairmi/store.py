@@ -32,8 +32,9 @@ class Labels:
     tokens: Int[Tensor, "S L"]
     mi: Float[Tensor, "S T"]  # the upper triangle, row by row; not a number where neither position was probed
     entropies: Float[Tensor, "S L"]
-    bound: Float[Tensor, " S"]  # the certificate: no known entry is further than this from the full probe
-    asymmetry: Float[Tensor, " S"]  # the mean of |I_ij - I_ji| over the pairs that were probed from both sides
+    draws: Int[Tensor, " S"]  # 0 = exact, up to the certificate; K = unbiased, from K rows a position
+    bound: Float[Tensor, " S"]  # the certificate: no known entry is further than this from the full probe; infinite for what was drawn
+    asymmetry: Float[Tensor, " S"]  # the mean of |I_ij - I_ji| over the pairs that were probed from both sides; not a number if drawn
     inconsistency: Float[Tensor, " S"]  # the mean of KL(mixture of conditionals || marginal)
     rows: Int[Tensor, " S"]  # sequences evaluated, the base pass included
     masked: Int[Tensor, " S"]  # how many positions are unknown
@@ -111,12 +112,13 @@ def resized(labels: Labels, length: int) -> Labels:
     return replace(labels, tokens=tokens, entropies=entropies, mi=triangle(grown(square(labels.mi, old), length)))
 
 
-def _arrow() -> tuple[ModuleType, ModuleType]:
+def arrow() -> tuple[ModuleType, ModuleType]:
+    """Pyarrow and its parquet, imported when a file needs them."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise PairmiError("labels: pyarrow is missing; pip install 'pairmi[labels]'") from error
+        raise PairmiError("parquet: pyarrow is missing; pip install 'pairmi[labels]'") from error
     return pyarrow, parquet
 
 
@@ -131,7 +133,7 @@ def shard_file(folder: Path, shard: int) -> Path:
 
 def _column(value: Any, name: str) -> Any:
     """As arrow keeps it: text, floats, or the smallest integers that hold the tokens."""
-    pa, _ = _arrow()
+    pa, _ = arrow()
     if not isinstance(value, Tensor):
         return pa.array(value, pa.string())
     array = value.numpy()
@@ -145,7 +147,7 @@ def _column(value: Any, name: str) -> Any:
 
 def write_shard(file: Path, labels: Labels, about: Mapping[str, Any]) -> None:
     """One file of states, whole or absent."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     columns = {field.name: _column(getattr(labels, field.name), field.name) for field in fields(labels)}
     table = pa.table(columns).replace_schema_metadata({"pairmi": json.dumps(about, sort_keys=True), "checksum": UNSEALED})
     sink = pa.BufferOutputStream()
@@ -165,7 +167,7 @@ def _value(column: Any) -> Any:
 
 def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
     """What `write_shard` wrote; refuses a file whose bytes have changed since."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     try:
         if wrong := damage(file):
             raise OSError(wrong)
@@ -173,7 +175,8 @@ def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
     except (pa.ArrowException, OSError) as error:
         raise PairmiError(f"labels: {file} is damaged ({_line(error)}); remove it and label again") from error
     about = _description(file, table.schema)
-    return Labels(**{field.name: _value(table.column(field.name).combine_chunks()) for field in fields(Labels)}), about
+    values = {name: _value(table.column(name).combine_chunks()) for name in table.column_names}
+    return Labels(**{"draws": torch.zeros(table.num_rows, dtype=torch.long)} | values), about  # once there were exact ones only
 
 
 def _description(file: Path, schema: Any) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def _description(file: Path, schema: Any) -> dict[str, Any]:
 
 def shard_about(file: Path) -> dict[str, Any]:
     """What a shard says of itself, without reading its states."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     try:
         return _description(file, parquet.read_schema(file))
     except (pa.ArrowException, OSError, json.JSONDecodeError) as error:
@@ -242,6 +245,16 @@ def read_store(folder: Path, limit: int | None = None) -> tuple[Labels, dict[str
     check(folder, settings)
     needed = len(files) if limit is None else -(-limit // settings["shard"])
     return joined_labels([read_shard(file)[0] for file in files[:needed]]), settings
+
+
+def read_stores(folders: Sequence[Path], limit: int | None = None) -> tuple[Labels, dict[str, Any]]:
+    """Several stores of one backbone as one, such as many drawn labels and a few exact ones; the settings are the first's."""
+    found = [read_store(folder, limit) for folder in folders]
+    for folder, (_, settings) in zip(folders, found, strict=True):
+        if settings["backbone"] != found[0][1]["backbone"]:
+            raise PairmiError(f"labels: {folders[0]} and {folder} were made by different weights; label again with one backbone")
+    others = [settings for _, settings in found[1:]]
+    return joined_labels([labels for labels, _ in found]), found[0][1] | ({"beside": others} if others else {})
 
 
 def joined_labels(parts: Sequence[Labels]) -> Labels:

@@ -30,7 +30,7 @@ FAMILY = "mi-bound:charge=calibrated,budget=0.001..0.5"  # from safe to fast
 UNCALIBRATED = "mi-bound:penalty=4,entropy_weight=0.02,budget=0.001..0.5"
 
 
-def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = None) -> list[Int[Tensor, " L"]]:
+def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = None) -> list[Int[Tensor, " _"]]:
     """The canvases, checked, and again from the first until there are as many as asked for; None = each once, at least 32 in all."""
     given: list[Any] = [canvases] if isinstance(canvases, str) or (isinstance(canvases, Tensor) and canvases.ndim == 1) else list(canvases)
     if not given:
@@ -205,7 +205,7 @@ class _Trial:
     """How settings are measured: all on the same sequences."""
 
     model: Model
-    given: list[Int[Tensor, " L"]]
+    given: list[Int[Tensor, " _"]]
     confidence: float
     seed: int
     temperature: float

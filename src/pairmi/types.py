@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -17,6 +18,7 @@ Attention = Float[Tensor, "B L L"]
 PerPosition = Float[Tensor, "B L"]
 Positions = Bool[Tensor, "B L"]
 Ranks = Int[Tensor, "B L"]
+Places = Int[Tensor, "B Q"]  # some positions of each row
 PairMatrix = Float[Tensor, "B L L"]
 PerRow = Int[Tensor, " B"]
 Rows = Int[Tensor, " R"]
@@ -28,12 +30,26 @@ class PairmiError(ValueError):
     """The one exception of pairmi for bad input: it says who, what was expected, what came, and what to do."""
 
 
+@runtime_checkable
+class Tokenizer(Protocol):
+    """How text is cut where symbols have several letters."""
+
+    def encode(self, text: str) -> list[str]:
+        """The symbols of a text, all of it; a blank for an unknown position, and what is no symbol as it stands."""
+        ...
+
+    def decode(self, symbols: list[str]) -> str:
+        """The text of symbols and blanks."""
+        ...
+
+
 @dataclass(frozen=True)
 class Vocab:
     """The alphabet of a backbone; in text, each of `blanks` stands for an unknown position."""
 
     symbols: tuple[str, ...]
     blanks: str = "._"
+    tokenizer: Tokenizer | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.symbols or len(set(self.symbols)) != len(self.symbols):
@@ -44,12 +60,21 @@ class Vocab:
 
     def __repr__(self) -> str:
         shown = "".join(self.symbols) if self.size <= 40 and not self._wide else f"{self.size} symbols"
-        return f"Vocab({shown}; unknown: {' '.join(self.blanks)})"
+        return f"Vocab({shown}; unknown: {self._unknown})"
 
     @property
     def size(self) -> int:
         """The number of data symbols V, which is also the id of the mask."""
         return len(self.symbols)
+
+    @property
+    def blank(self) -> str:
+        """How an unknown position is written."""
+        return self.blanks[0] if self.tokenizer is None else self.tokenizer.decode([self.blanks[0]])
+
+    @property
+    def _unknown(self) -> str:
+        return " ".join(self.blanks) if self.tokenizer is None else self.blank
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -62,22 +87,38 @@ class Vocab:
 
     def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
         """The token ids of one canvas; `name` is what a message calls it."""
-        if self._wide is not None:
+        if self._wide is not None and self.tokenizer is None:
             raise PairmiError(
                 f"{name}: text is ambiguous over symbols of several letters such as {self._wide!r}; give token ids ({self.size} = unknown)"
             )
-        for position, letter in enumerate(text, 1):
+        letters = list(text) if self.tokenizer is None else self.tokenizer.encode(text)
+        for position, letter in enumerate(letters, 1):
             if letter not in self._ids:
                 alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
-                    f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {' '.join(self.blanks)})"
+                    f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {self._unknown})"
                 )
-        return torch.tensor([self._ids[letter] for letter in text], dtype=torch.long)
+        return torch.tensor([self._ids[letter] for letter in letters], dtype=torch.long)
 
     def decode(self, tokens: Int[Tensor, " L"]) -> str:
-        """The text of one row of tokens; symbols of several letters are set apart by spaces."""
-        letters = (*self.symbols, self.blanks[0])
-        return ("" if self._wide is None else " ").join(letters[token] for token in tokens.tolist())
+        """The text of one row of tokens; without a tokenizer, symbols of several letters are set apart by spaces."""
+        letters = self.letters(tokens)
+        return ("" if self._wide is None else " ").join(letters) if self.tokenizer is None else self.tokenizer.decode(letters)
+
+    def letters(self, tokens: Int[Tensor, " L"]) -> list[str]:
+        """The symbol of each token, a blank for the mask."""
+        return [self._letters[token] for token in tokens.tolist()]
+
+    @cached_property
+    def _letters(self) -> tuple[str, ...]:
+        return *self.symbols, self.blanks[0]
+
+    def offsets(self, tokens: Int[Tensor, " L"]) -> list[tuple[int, int]]:
+        """Where in the text of one row each token stands, the spaces before it included; what several write together is the last one's."""
+        text, ends = self.decode(tokens), [0]
+        for part in (self.decode(tokens[:count]) for count in range(1, len(tokens))):
+            ends.append(max(ends[-1], next((n for n, letter in enumerate(part) if text[n : n + 1] != letter), len(part))))
+        return list(pairwise([*ends, len(text)]))
 
 
 @dataclass(frozen=True)
@@ -90,6 +131,7 @@ class Prediction:
     attention: Attention | None = None  # averaged over heads and layers, where the backbone was asked for it
     query: Positions | None = None  # whose pairs a rule wants to know; None = all that are unknown
     entropies: PerPosition | None = None  # in nats; the meter fills them in, see `info.entropy_of`
+    places: Ranks | None = None  # of its positions in whole canvases, where they are a window of these; None = as they stand
 
     def __repr__(self) -> str:
         rows, length, size = self.log_probs.shape
@@ -106,7 +148,7 @@ class Prediction:
         return self.masked if self.query is None else self.masked & self.query
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Prediction":
-        rest = (None if value is None else change(value) for value in (self.attention, self.query, self.entropies))
+        rest = (None if value is None else change(value) for value in (self.attention, self.query, self.entropies, self.places))
         return Prediction(change(self.tokens), change(self.log_probs), change(self.hidden), *rest)
 
     def tensors(self) -> list[Tensor]:
@@ -116,6 +158,10 @@ class Prediction:
     def rows(self, index: Rows | Bool[Tensor, " B"]) -> "Prediction":
         """The same for some of the rows."""
         return self._each(lambda value: value[index])
+
+    def owned(self) -> "Prediction":
+        """The same in tensors that can be written to: what a backbone expanded, or made in inference mode, is copied."""
+        return self._each(lambda value: value if value.is_contiguous() and not value.is_inference() else value.clone())
 
     def to(self, device: torch.device | str) -> "Prediction":
         """The same on another device."""
@@ -176,10 +222,12 @@ class Charge(Protocol):
         """All of it, for the file of the head that it belongs to."""
         ...
 
-    def __call__(
-        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
-    ) -> Float[Tensor, " B"]:
-        """Of the sum and the largest of its MI with the members before it, its entropy, and their number."""
+    def allowed(self, budget: float) -> float:
+        """What the charges of a pass may add up to, so that in the mean it loses `budget` nats."""
+        ...
+
+    def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
+        """Of the sum and the largest of its MI with the members before it, its entropy, their number, and how many are unknown."""
         ...
 
 
@@ -192,6 +240,7 @@ class Reason(IntEnum):
     UNCERTAIN = 3  # its own uncertainty was too high; `amount` is the entropy, or 1 - confidence
     DEPENDENT = 4  # depends on `blocker`, which is filled in the same pass, by `amount` nats
     BUDGET = 5  # its charge, `amount` nats, was over what was left
+    LATER = 6  # is in a later block
 
 
 @runtime_checkable
@@ -249,48 +298,3 @@ class Selector(Protocol):
     def __call__(self, turn: Turn) -> Selection:
         """Choose what to fill in this pass."""
         ...
-
-
-@dataclass(frozen=True)
-class Step:
-    """One pass of the decoding loop over the rows that were still unfinished; counts are on the CPU and of each row so far."""
-
-    rows: PerRow  # which sequences of the batch
-    tokens: Tokens  # afterwards
-    committed: Positions  # what was really filled: the selection, or under `verify` a part of it
-    waiting: Waiting  # why the others were not
-    drafted: PerRow  # positions that the rule chose in this pass
-    passes: PerRow  # the backbone calls that the row took part in: NFE
-    evaluated: PerRow  # the sequences evaluated for it, probes not counted
-    probe_rows: PerRow  # the sequences that the rule's estimate evaluated for it
-    prediction: Prediction | None = None  # what the choice was made from, where it was asked for
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What happened to one canvas in one pass, in words."""
-
-    filled: dict[int, str]  # position -> symbol
-    waiting: dict[int, str]  # position -> why it was not filled
-    text: str  # afterwards
-
-
-@dataclass(frozen=True)
-class Result:
-    """One filled canvas with what it cost."""
-
-    tokens: Int[Tensor, " L"]
-    vocab: Vocab
-    passes: int  # backbone calls that this canvas took part in (NFE), without those of probing
-    rows: int  # sequences evaluated for it, without the probes
-    probe_rows: int  # sequences evaluated to probe for it
-    steps: tuple[Pass, ...] = ()  # only where they were asked for
-
-    @property
-    def text(self) -> str:
-        """The filled canvas."""
-        return self.vocab.decode(self.tokens)
-
-    def __repr__(self) -> str:
-        text, probes = self.text, f" + {self.probe_rows} for probing" if self.probe_rows else ""
-        return f"Result({text if len(text) <= 81 else text[:78] + '...'}, {self.passes} passes, {self.rows} rows{probes})"

@@ -80,12 +80,12 @@ def test_what_the_model_thinks_of_other_tokens_does_not_matter(tmp_path: Path, n
     assert torch.equal(model(tokens).log_probs, before)
 
 
-def test_an_alphabet_of_words_takes_tokens_and_no_text(bert: str) -> None:
+def test_an_alphabet_of_words_is_read_and_written_by_its_tokenizer(bert: str) -> None:
     vocab = load(bert).vocab
-    assert vocab.blanks == "□"  # "." and "_" are symbols
-    assert vocab.decode(torch.tensor([2, 1, 6])) == "the ##b □"
-    with pytest.raises(PairmiError, match=r"canvas: text is ambiguous over symbols of several letters such as '##b'; give token ids \(6 ="):
-        vocab.encode("ax")
+    assert (vocab.blanks, vocab.blank) == ("□", "[MASK]")  # "." and "_" are symbols
+    assert vocab.encode("the ab[MASK].").tolist() == [2, 0, 1, 6, 3]
+    assert vocab.decode(torch.tensor([2, 0, 1, 6, 3])) == "the ab [MASK]."
+    assert vocab.offsets(torch.tensor([2, 0, 1, 6, 3])) == [(0, 3), (3, 5), (5, 6), (6, 13), (13, 14)]
 
 
 def test_an_alphabet_of_letters_takes_text(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from pairmi.bench.boards import make_boards
-from pairmi.tasks.sudoku.puzzles import VALIDATION, unique_puzzles
+from pairmi.tasks.sudoku.puzzles import VALIDATION, Puzzles, unique_puzzles
 from pairmi.tasks.sudoku.solver import count_solutions
+from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.types import PairmiError
 
 
@@ -28,7 +29,14 @@ def test_puzzles_have_one_good_filling_and_open_boards_many() -> None:
     assert (make_boards("empty", 3).canvases == 9).all()
 
 
+def test_minimal_puzzles_are_of_every_difficulty_and_each_split_has_its_own() -> None:
+    validation, test = make_boards("minimal", 4, "validation"), make_boards("minimal", 4)
+    assert Puzzles(test.canvases, test.solutions).grades.tolist() == [int(grade) for grade in Technique]
+    assert not (test.solutions[:, None] == validation.solutions).all(2).any()
+    assert test.good(test.solutions).all()
+
+
 @pytest.mark.parametrize(("kind", "split", "count"), [("mars", "test", 1), ("puzzles", "train", 1), ("puzzles", "test", 0)])
 def test_others_are_refused(kind: str, split: str, count: int, unchecked: None) -> None:
-    with pytest.raises(PairmiError, match="boards: expected one of puzzles, empty, open, of validation or test, at least 1; got"):
+    with pytest.raises(PairmiError, match="boards: expected one of puzzles, minimal, empty, open, of validation or test, at least 1; got"):
         make_boards(kind, count, split)

@@ -7,7 +7,6 @@ import torch
 
 from pairmi.bench import contacts
 from pairmi.cli import main
-from pairmi.mi.contexts import Averaged
 from pairmi.tasks.protein.residues import RESIDUES
 from pairmi.tasks.protein.structures import Structure
 from proteins import opinionated_weights
@@ -67,8 +66,8 @@ def test_the_map_of_a_heavy_chain_by_region(tmp_path: Path) -> None:
 def test_a_heavy_chain_from_the_command_line(
     weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = Averaged(torch.rand(len(HEAVY), len(HEAVY)), 5)  # probing 120 residues takes a while
-    monkeypatch.setattr("pairmi.commands.bench_protein.averaged_mi", lambda model, tokens, ways, probe: small)
+    small = torch.rand(len(HEAVY), len(HEAVY)), 5  # probing 120 residues takes a while
+    monkeypatch.setattr("pairmi.commands.bench_protein.Way.measure", lambda way, model, tokens: small)
     assert main(["bench", "contacts", "--backbone", weights, "--chain", HEAVY, "--figure", str(tmp_path / "m.png")]) == 0
     assert "CDR3 - " in capsys.readouterr().out
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")

@@ -11,7 +11,7 @@ from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.types import PairmiError
 
-MODEL = load("sudoku-small")
+MODEL = load("sudoku")
 BOARDS = make_boards("puzzles", 3, "validation")
 SPECS = ("sequential", "top-k:k=27", "threshold:threshold=0.99")
 
@@ -75,7 +75,7 @@ def test_the_command_goes_on_where_it_stopped(name: str, tmp_path: Path, capsys:
 )
 def test_temperature_0_is_greedy(tmp_path: Path, temperature: str | None, greedy: bool, drawn_at: float) -> None:
     records = tmp_path / "records.jsonl"
-    command = ["bench", "sudoku-generate", "--backbone", "sudoku-small", "--rules", "top-k:k=40", "--limit", "1", "--json", str(records)]
+    command = ["bench", "sudoku-generate", "--rules", "top-k:k=40", "--limit", "1", "--json", str(records)]
     assert main([*command, *(["--temperature", temperature] if temperature else [])]) == 0
     for line in records.read_text().splitlines():
         sampling = json.loads(line)["settings"]["sampling"]
@@ -84,7 +84,7 @@ def test_temperature_0_is_greedy(tmp_path: Path, temperature: str | None, greedy
 
 def test_probes_are_in_a_column_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = tmp_path / "records.jsonl"
-    command = ["bench", "sudoku-solve", "--backbone", "sudoku-small", "--rules", "mi-bound:mi=probe,floor=0,budget=5", "--limit", "2"]
+    command = ["bench", "sudoku-solve", "--rules", "mi-bound:mi=probe,floor=0,budget=5", "--limit", "2"]
     assert main([*command, "--json", str(records)]) == 0
     assert "| probe_rows |" in capsys.readouterr().out
     one, guided = (json.loads(line) for line in records.read_text().splitlines())
@@ -94,5 +94,5 @@ def test_probes_are_in_a_column_of_their_own(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_sequential_alone_is_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "sudoku-generate", "--backbone", "sudoku-small", "--rules", "sequential", "--limit", "1"]) == 0
+    assert main(["bench", "sudoku-generate", "--rules", "sequential", "--limit", "1"]) == 0
     assert "| sequential |" in capsys.readouterr().out

@@ -32,3 +32,18 @@ def test_what_is_in_the_ledger_is_not_made_again(model: Model, tmp_path: Path, m
     assert generate(model, Ledger(tmp_path / "l.jsonl"), "sequential", [5, 6], 1) == made
     with pytest.raises(pytest.fail.Exception, match="made again"):
         generate(model, Ledger(tmp_path / "l.jsonl"), "sequential", [5, 6], 2)
+
+
+def test_an_interrupted_set_goes_on_and_is_what_it_would_have_been(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [5, 6, 7, 5, 6]
+    whole = generate(model, Ledger(), "top-k:k=2", lengths, 1)
+    monkeypatch.setattr("pairmi.bench.generation.PIECE", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("pairmi.bench.generation.fill", lambda *a: pytest.fail("killed") if a[-1] else fill(*a))
+        with pytest.raises(pytest.fail.Exception, match="killed"):
+            generate(model, Ledger(tmp_path / "l.jsonl"), "top-k:k=2", lengths, 1)
+    assert len((tmp_path / "l.jsonl").read_text().splitlines()) == 1
+    parts = generate(model, Ledger(tmp_path / "l.jsonl"), "top-k:k=2", lengths, 1)
+    assert parts.texts == whole.texts
+    assert parts.passes == pytest.approx(whole.passes)
+    assert len((tmp_path / "l.jsonl").read_text().splitlines()) == 3

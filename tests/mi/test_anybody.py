@@ -97,7 +97,7 @@ def test_hidden_states_beyond_float16_are_kept() -> None:
     for backbone, rounded in ((Loud(), False), (Own(), True)):
         states = Masks().draw(Model(backbone), 0, 0, 4)
         labels = label(Model(backbone), states, Probe(floor=0.0))
-        ((known, _),) = LengthBuckets(backbone, labels, half=True).among(torch.arange(4))
+        ((known, _, _),) = LengthBuckets(backbone, labels, half=True).among(torch.arange(4))
         assert torch.equal(known.hidden, backbone(labels.tokens).hidden) != rounded
 
 

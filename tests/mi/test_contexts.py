@@ -23,17 +23,18 @@ def test_every_pair_is_masked_together_in_every_deal(length: int, blocks: int) -
 
 def test_it_is_the_mean_over_the_contexts_that_mask_both() -> None:
     contexts, probe = Contexts(3, 2), Probe(floor=0.0)
-    found = averaged_mi(MODEL, GRID, contexts, probe)
+    counted = Counting(MODEL)
+    found = averaged_mi(counted, GRID, contexts, probe)
     total, times, rows = torch.zeros(16, 16), torch.zeros(16, 16), 0
     for mask in contexts.masks(16):
         meter = Counting(MODEL)
         canvas = GRID.masked_fill(mask, 4)[None]
-        total += probe.measure(meter(canvas), meter).matrix[0]
+        total += probe.measure(meter(canvas), meter).directed[0]
         times, rows = times + pairs(mask[None])[0], rows + meter.rows
     expected = total / times.clamp_min(1)
-    torch.testing.assert_close(found.matrix.float(), expected)
-    assert found.rows == rows
-    assert found.matrix.max() > 0.1
+    torch.testing.assert_close(found.float(), expected)
+    assert counted.rows == rows
+    assert found.max() > 0.1
 
 
 def test_fewer_than_two_blocks_are_refused() -> None:

@@ -1,5 +1,6 @@
 import torch
 
+from pairmi.counting import Counting
 from pairmi.mi.jacobian import categorical_jacobian
 from pairmi.types import Prediction, Tokens, Vocab
 from worlds import generator
@@ -31,4 +32,16 @@ def test_it_finds_the_couplings_of_a_potts_model() -> None:
     expected = centred.square().sum((1, 3)).sqrt().fill_diagonal_(0)
     for seed in (1, 2):
         sequence = torch.randint(3, (5,), generator=generator(seed))
-        torch.testing.assert_close(categorical_jacobian(model, sequence, batch_rows=4), expected)
+        every = torch.arange(3).expand(5, 3)
+        torch.testing.assert_close(categorical_jacobian(Counting(model), sequence, every, batch_rows=4), expected)
+
+
+def test_some_symbols_give_the_couplings_among_these() -> None:
+    model, some = Coupled(4), torch.tensor([[0, 1], [2, 0], [1, 2], [1, 0]])
+    part = model.couplings.gather(1, some[:, :, None, None].expand(-1, -1, 4, 3)).gather(3, some.expand(4, 2, 4, 2))
+    for index in range(4):
+        part = part - part.mean(index, keepdim=True)
+    expected = part.square().sum((1, 3)).sqrt().fill_diagonal_(0)
+    meter = Counting(model)
+    torch.testing.assert_close(categorical_jacobian(meter, torch.tensor([0, 1, 2, 0]), some), expected)
+    assert meter.rows == 8

@@ -17,7 +17,7 @@ from pairmi.tasks.tables import World, independent, parity, random_table, sudoku
 from pairmi.types import Backbone, PairmiError, PairwiseMI, Prediction, Tokens
 from worlds import Incoherent, Listening, Recipe, generator, many, recipes, tabular, unknown
 
-FORMS: tuple[Form, ...] = ("joint", "kl", "entropy")
+FORMS: tuple[Form, ...] = ("joint", "kl", "entropy")  # of mutual information
 FLOORS = (1e-4, 0.01, 0.1, 0.5, 2.0, 10.0)
 FIELDS = ("matrix", "bound", "directed", "inconsistency", "entropies", "conditional_entropies", "rows")
 
@@ -53,13 +53,16 @@ def plain_probe(backbone: Backbone, canvas: list[int], form: Form) -> list[list[
                 directed[i][j] = sum(weight * divergence(q[j], mixture) for weight, q in answers)
             elif form == "kl":
                 directed[i][j] = sum(weight * divergence(q[j], p[j]) for weight, q in answers)
+            elif form == "tv":
+                apart = [sum(abs(x - y) for x, y in zip(q[j], p[j], strict=True)) / 2 for _, q in answers]
+                directed[i][j] = sum(weight * far for (weight, _), far in zip(answers, apart, strict=True))
             else:
                 directed[i][j] = surprise(p[j]) - sum(weight * surprise(q[j]) for weight, q in answers)
     return directed
 
 
 @many(100)
-@given(recipes(), st.sampled_from(FORMS), st.booleans())
+@given(recipes(), st.sampled_from((*FORMS, "tv")), st.booleans())
 def test_the_fast_probe_is_the_plain_one(recipe: Recipe, form: Form, coherent: bool) -> None:
     model, tokens = recipe.coherent() if coherent else recipe.incoherent()
     plain = torch.tensor([plain_probe(model, canvas, form) for canvas in tokens.tolist()], dtype=torch.float64)
@@ -115,13 +118,13 @@ def test_a_model_that_contradicts_itself_is_found_out() -> None:
 
 
 @many(600)
-@given(recipes(), st.sampled_from(FORMS), st.sampled_from(FLOORS))
+@given(recipes(), st.sampled_from((*FORMS, "tv")), st.sampled_from(FLOORS))
 def test_pruning_of_a_consistent_model_stays_within_its_bound(recipe: Recipe, form: Form, floor: float) -> None:
     assert_certified(*recipe.coherent(), form, floor)
 
 
 @many(600)
-@given(recipes(), st.sampled_from(FORMS), st.sampled_from(FLOORS))
+@given(recipes(), st.sampled_from((*FORMS, "tv")), st.sampled_from(FLOORS))
 def test_pruning_of_an_inconsistent_model_stays_within_its_bound(recipe: Recipe, form: Form, floor: float) -> None:
     assert_certified(*recipe.incoherent(), form, floor)
 
@@ -285,7 +288,7 @@ def test_an_infinite_divergence_is_certain() -> None:
 
 
 def test_refuses_an_unknown_form(unchecked: None) -> None:
-    with pytest.raises(PairmiError, match=r"Probe\(form='both'\): form must be joint, kl or entropy"):
+    with pytest.raises(PairmiError, match=r"Probe\(form='both'\): form must be joint, kl, tv, entropy"):
         Probe("both")
 
 

@@ -1,13 +1,18 @@
-from pairmi.loading import load
-from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import rule
-from studies.board_grid import TABLE_1, board_settings
+from collections import Counter
 
-MODEL = load("sudoku-small")
+from pairmi.loading import load
+from pairmi.spec import rule
+from studies.board_grid import DRAFTS, GENERATING, SOLVING, TABLE_1
+
+MODEL = load("sudoku")
 
 
 def test_every_setting_of_the_published_grids_is_a_rule() -> None:
-    specs = [*TABLE_1, *board_settings()]
-    assert {spec.partition(":")[0] for spec in specs} == set(CATALOGUE)
-    for spec in specs:
+    for spec in (*TABLE_1, *SOLVING, *GENERATING, *DRAFTS):
         assert callable(rule(spec, MODEL))
+
+
+def test_every_rule_has_as_many_tries_as_another() -> None:
+    for grid in (SOLVING, GENERATING, DRAFTS):
+        assert len(set(grid)) == len(grid)
+        assert set(Counter(spec.partition(":")[0] for spec in grid).values()) == {3}

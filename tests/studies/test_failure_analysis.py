@@ -65,7 +65,7 @@ def rectangle() -> torch.Tensor:
 
 def test_a_blind_head_is_found_out() -> None:
     boards = Boards("open", "test", rectangle().repeat(12, 1))
-    found = failure_analysis(Model(load("sudoku-small").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
+    found = failure_analysis(Model(load("sudoku").backbone, head=Nothing()), boards, "mi-bound:budget=0.05", Sampling(seed=1))
     assert found["wrong"] == found["saved"] > 0
     assert all(len(failure["cells"]) == 2 and failure["filled"] == 4 and failure["predicted"] == 0 for failure in found["each"])
     assert all(failure["exact"] > 0.3 for failure in found["each"])  # almost log 2

@@ -1,14 +1,17 @@
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.loading import load
 from pairmi.training.denoise import Corpus, Denoise, DenoiseConfig, Levels, corrupt, cosine, cross_entropy, linear
-from pairmi.training.loop import Job
+from pairmi.training.loop import Job, export
 from pairmi.types import PairmiError
 
 SHAPE = TransformerConfig(symbols="abcd", length=8, width=16, depth=1, heads=2)
@@ -141,6 +144,33 @@ def test_beginning_again_for_ever_is_refused(again: float) -> None:
         job(again=again)
 
 
+@pytest.mark.parametrize("average", [-0.1, 1.0])
+def test_an_average_that_never_moves_is_refused(average: float) -> None:
+    with pytest.raises(PairmiError, match=r"DenoiseConfig: average is what a step keeps of the average, at least 0 and below 1, got"):
+        job(average=average)
+
+
+def test_the_average_is_of_all_weights_so_far_and_what_is_measured_and_written(tmp_path: Path) -> None:
+    one, plain = job(average=0.9), job()
+    expected = {name: tensor.clone() for name, tensor in one.tensors().items() if name.startswith("model.")}
+    for step in range(100):
+        assert one.advance(step, 1.0) == plain.advance(step, 1.0)  # it does not change the training
+        kept = min(0.9, (step + 1) / (step + 10))
+        for name, tensor in expected.items():
+            tensor.mul_(kept).add_(one.tensors()[name], alpha=1 - kept)
+    for name, tensor in expected.items():
+        torch.testing.assert_close(one.tensors()[name.replace("model.", "average.")], tensor, rtol=1e-4, atol=1e-6)
+    averaged = Transformer(SHAPE)
+    averaged.load_state_dict({name.removeprefix("model."): tensor for name, tensor in expected.items()})
+    assert one.evaluate()["nll"] == pytest.approx(Cycles().evaluate(averaged)["nll"], abs=1e-5)
+    assert one.evaluate()["nll"] != plain.evaluate()["nll"]
+    save_tensors(tmp_path / "checkpoint", one.tensors(), {"job": {**one.about(), "corpus": {}}, "rates": [1.0], "seconds": 0.0})
+    export(tmp_path / "checkpoint", tmp_path / "out", "transformer")
+    for file in ("checkpoint", "out"):
+        loaded = load(str(tmp_path / file)).backbone.state_dict()
+        assert all(torch.equal(loaded[name], tensor) for name, tensor in one.average.items())
+
+
 class Known(Cycles):
     """The first symbol is visible and tells all the others."""
 
@@ -155,7 +185,7 @@ class Known(Cycles):
 
 def test_beginning_again_goes_on_from_tensors_bit_by_bit() -> None:
     def made() -> Denoise:
-        return Denoise(SHAPE, DenoiseConfig(batch=12, micro=4, followed=8, again=0.7), Known())
+        return Denoise(SHAPE, DenoiseConfig(batch=12, micro=4, followed=8, again=0.7, average=0.9), Known())
 
     whole, first, second = made(), made(), made()
     for step in range(12):

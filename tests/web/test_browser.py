@@ -152,6 +152,14 @@ def test_sequences_have_a_strip_arcs_and_a_map(page, address):
     expect(page.locator("#passes .good")).to_contain_text("Filled.")
 
 
+def test_a_race_prices_its_rules(page, address):
+    page.goto(f"{address}/?tour=off#view=race&model=sudoku4&canvas={'.' * 16}&race=sequential+top-k:k=16")
+    page.locator("#price-race").click()
+    lanes = page.locator(".lanes article")
+    expect(lanes.nth(0).locator(".cost")).to_have_text("loses nothing, in 16.0 passes")
+    expect(lanes.nth(1).locator(".cost")).to_contain_text(re.compile(r"loses 1\d nats \[.*\] in 1\.0 passes"))
+
+
 def test_the_address_is_the_state(page, address, browser):
     page.goto(f"{address}/?tour=off#model=sudoku4&canvas={HALF}&rule=eb:budget=0&pass=2&cell=5")
     expect(page.locator("#player output")).to_have_text(re.compile("pass 2 of"))

@@ -97,6 +97,14 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, about
 
 
+def learnt(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Of a training checkpoint the network alone: the average of its weights, if one was kept; of other files everything."""
+    for part in ("average.", "model."):
+        if found := {name.removeprefix(part): tensor for name, tensor in tensors.items() if name.startswith(part)}:
+            return found
+    return dict(tensors)
+
+
 def fingerprint(tensors: Mapping[str, Tensor]) -> str:
     """A short name for exactly these tensors, so that labels and heads can refuse other weights."""
     digest = hashlib.sha256()

@@ -1,27 +1,37 @@
-"""Masked language models of the Hugging Face family: ESM-2, BERT and whatever else `AutoModelForMaskedLM` reads."""
+"""Masked models of the Hugging Face family: ESM-2, BERT and whatever else `AutoModelForMaskedLM` reads, and diffusion models of text."""
 
 from typing import Any
 
+from pairmi.backbones.families import MASKED_LM, Family
 from pairmi.backbones.masked_lm import MaskedLM, Settings
-from pairmi.backbones.pretrained import read_network, reading
-from pairmi.backbones.translation import RESIDUES, Translation, around
+from pairmi.backbones.pretrained import read_network
+from pairmi.backbones.text import Text, read_tokenizer
+from pairmi.backbones.translation import RESIDUES, Translation, around, blanks_beside
 from pairmi.types import PairmiError
 
 
-def load(source: str, settings: Settings) -> MaskedLM:
+def load(
+    source: str,
+    settings: Settings,
+    family: Family = MASKED_LM,
+    tokenizer: Any = None,
+    allow_code: bool = False,
+    revision: str | None = None,
+) -> MaskedLM:
     """A folder or a hub id as a backbone.
 
     Of a protein model the alphabet is the 20 standard residues in alphabetical order; of any other its ordinary tokens in the order of
-    their ids, as they are: pieces of words, too.
+    their ids, as they are: pieces of words, too. Text over them is read and written by its tokenizer.
     """
-    with reading(source) as transformers:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    translation = translate(tokenizer, source)
-    return MaskedLM(read_network(source, settings.attention), translation, settings)
+    words = read_tokenizer(source, tokenizer, allow_code, revision, family.tokenizer)
+    network = read_network(source, settings.attention, family.loader, allow_code, revision)
+    return MaskedLM(network, translate(words, source, family, network.config), settings, family)
 
 
-def translate(tokenizer: Any, source: str) -> Translation:
+def translate(tokenizer: Any, source: str, family: Family = MASKED_LM, config: Any = None) -> Translation:
     """The usable symbols of a tokenizer and the special tokens that it puts around a sequence."""
+    if family.generates:
+        return _generated(tokenizer, source, family, config)
     if tokenizer.mask_token_id is None:
         raise PairmiError(f"load: the tokenizer of {source} has no mask token; only masked language models can be probed")
     special = set(tokenizer.all_special_ids)
@@ -31,7 +41,27 @@ def translate(tokenizer: Any, source: str) -> Translation:
     if speaks_protein(ordinary):
         ordinary = {residue: ordinary[residue] for residue in RESIDUES}
     before, after = around(tokenizer(tokenizer.mask_token)["input_ids"], tokenizer.mask_token_id)
-    return Translation(ordinary, tokenizer.mask_token_id, before, after)
+    return Translation(ordinary, tokenizer.mask_token_id, before, after, _text(tokenizer, ordinary))
+
+
+def _generated(tokenizer: Any, source: str, family: Family, config: Any) -> Translation:
+    """That of a diffusion model: every token is a symbol but the mask, whose id the configuration or the family knows."""
+    mask = int(config.to_dict().get("mask_token_id") or family.mask or 0)
+    if tokenizer.mask_token_id != mask:
+        named = tokenizer.convert_ids_to_tokens(mask) if mask < len(tokenizer) else None
+        tokenizer.add_special_tokens({"mask_token": named or "[MASK]"})
+    if tokenizer.mask_token_id != mask:
+        raise PairmiError(
+            f"load: the mask of {source} is {mask}, its tokenizer says {tokenizer.mask_token_id}; they do not belong together"
+        )
+    every = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    usable = {token: i for token, i in every if i != mask and i < config.vocab_size}
+    return Translation(usable, mask, (), (), _text(tokenizer, usable))
+
+
+def _text(tokenizer: Any, usable: dict[str, int]) -> Text | None:
+    """How text is read and written; None where every symbol is one letter."""
+    return Text(tokenizer, usable, blanks_beside(usable)[0]) if any(len(symbol) > 1 for symbol in usable) else None
 
 
 def speaks_protein(ordinary: dict[str, int]) -> bool:

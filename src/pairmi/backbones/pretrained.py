@@ -13,6 +13,8 @@ from safetensors import SafetensorError
 from pairmi.types import PairmiError
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.safetensors)")
+READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, AttributeError)  # what foreign files and code raise
+COMMIT = re.compile(r"[0-9a-f]{40}")
 UNUSED = ("contact_head", "pooler")  # parts of a network that predict no symbols
 
 
@@ -51,7 +53,9 @@ def reading(source: str) -> Iterator[Any]:
         yield transformers
     except UnpicklingError as error:
         raise PairmiError(f"load: the weights of {source} are damaged or hold more than tensors; get them as safetensors") from error
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, StrictDataclassError) as error:
+    except PairmiError:
+        raise
+    except (*READING, SafetensorError, StrictDataclassError) as error:
         raise PairmiError(_in_one_line(source, error)) from error
     finally:
         logging.set_verbosity(level)
@@ -59,8 +63,13 @@ def reading(source: str) -> Iterator[Any]:
             logging.enable_progress_bar()
 
 
+def told(error: Exception) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
+
+
 def _in_one_line(source: str, error: Exception) -> str:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
+    said = told(error)
     if Path(source).is_dir():
         return f"load: cannot read the folder {source} as a masked language model ({said})"
     from huggingface_hub import constants
@@ -70,21 +79,40 @@ def _in_one_line(source: str, error: Exception) -> str:
     return f"load: cannot get {source!r} from the model hub ({why}); {remedy}"
 
 
-def read_kind(source: str) -> str:
-    """The architecture, such as "esm" or "bert"."""
+def read_kind(source: str, allow_code: bool = False, revision: str | None = None) -> str:
+    """The architecture, such as "esm" or "bert"; refuses one that brings its own code, unless that was allowed."""
     with reading(source) as transformers:
-        return str(transformers.AutoConfig.from_pretrained(source, trust_remote_code=False).model_type)
+        config = transformers.PretrainedConfig.get_config_dict(source, revision=revision)[0]
+        kind = config.get("model_type")
+        own = "auto_map" in config and kind not in transformers.CONFIG_MAPPING
+        if not own:
+            kind = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False, revision=revision).model_type
+    if own and not allow_code:
+        raise PairmiError(
+            f"load: {source} ({kind}) brings its own Python code, which could do whatever you can; "
+            "read it, then load(..., allow_code=True), or --allow-code"
+        )
+    if own and not Path(source).is_dir() and not COMMIT.fullmatch(revision or ""):
+        raise PairmiError(f"load: code of {source} runs only as it was read: give revision=COMMIT (40 hexadecimal digits), or a folder")
+    return str(kind)
 
 
-def read_network(source: str, attention: bool = False) -> Any:
+def read_network(
+    source: str,
+    attention: bool = False,
+    loader: str = "AutoModelForMaskedLM",
+    allow_code: bool = False,
+    revision: str | None = None,
+) -> Any:
     """The network with all its weights, in float32; with `attention`, such that it can report attention weights."""
     with reading(source) as transformers:
-        network, report = transformers.AutoModelForMaskedLM.from_pretrained(
+        network, report = getattr(transformers, loader).from_pretrained(
             source,
             dtype=torch.float32,
             attn_implementation="eager" if attention else None,
             weights_only=True,
-            trust_remote_code=False,
+            trust_remote_code=allow_code,
+            revision=revision,
             output_loading_info=True,
         )
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in UNUSED))

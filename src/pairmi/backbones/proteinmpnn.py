@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.backbones.masked_lm import Settings, chosen_device
-from pairmi.backbones.proteinmpnn_features import Features, Geometry
+from pairmi.backbones.proteinmpnn_features import KINDS, Features, Geometry, pair_kinds
 from pairmi.backbones.rowwise import Rowwise
 from pairmi.backbones.translation import RESIDUES
 from pairmi.counting import joined
@@ -119,8 +119,9 @@ class ProteinMPNN(nn.Module):
     depend on the sequence, runs when a structure is given. A row's bits do not depend on its batch on a CPU.
     """
 
-    width, depth = WIDTH, DEPTH
-    near: Int[Tensor, "L K"]  # these five are of the structure; the last three are the parts of each layer that `prepare` makes
+    width, depth, kind_count = WIDTH, DEPTH, KINDS
+    near: Int[Tensor, "L K"]  # these six are of the structure; the last three are the parts of each layer that `prepare` makes
+    kinds: Int[Tensor, "L L"]  # of pairs
     encoded: Float[Tensor, "L D"]
     unseen: Float[Tensor, "N L D"]
     edges: Float[Tensor, "N L K D"]
@@ -136,7 +137,7 @@ class ProteinMPNN(nn.Module):
         self.decoder_layers = nn.ModuleList(DecoderLayer() for _ in range(DEPTH))
         self.W_out = Rowwise(WIDTH, LETTERS)
         self.layers: tuple[int, ...] = (DEPTH,)  # whose states are reported as `hidden`, side by side: 0 = the encoder's
-        for name in ("near", "encoded", "unseen", "edges", "letters"):
+        for name in ("near", "kinds", "encoded", "unseen", "edges", "letters"):
             self.register_buffer(name, torch.empty(0), persistent=False)
 
     @property
@@ -152,6 +153,7 @@ class ProteinMPNN(nn.Module):
         atoms = torch.tensor(structure.atoms, dtype=torch.float32, device=device)
         chains, index = (torch.tensor(numbers, device=device) for numbers in (structure.chains, structure.index))
         features, other.near = self.features(atoms, chains, index)
+        other.kinds = pair_kinds(atoms, chains, index, other.near)
         edges, nodes = self.W_e(features), features.new_zeros(len(atoms), WIDTH)
         for layer in self.encoder_layers:
             nodes, edges = layer(nodes, edges, other.near)

@@ -14,6 +14,8 @@ PAIRS = (  # in the order in which the published weights take them
 )  # fmt: skip
 NEAREST, FARTHEST, BASES = 2.0, 22.0, 16  # Angstrom; radial basis functions of a distance
 REACH = 32  # residues along the chain; more are as many
+APART, ALONG = 20, 5  # classes of pairs: by the distance of C-beta, below 4, 5, ... Angstrom; by steps along the chain, 1 to 4 and more
+KINDS = 1 + APART * ALONG  # and one for pairs that exchange no message
 
 
 @runtime_checkable
@@ -59,6 +61,18 @@ def radial(apart: Float[Tensor, "L K"]) -> Float[Tensor, "L K 16"]:
     """exp(-((d - m) / w)^2) for 16 centres m from 2 to 22 Angstrom, w = 20 / 16."""
     centres = torch.linspace(NEAREST, FARTHEST, BASES, device=apart.device)
     return (-((apart[..., None] - centres) * (BASES / (FARTHEST - NEAREST))).square()).exp()
+
+
+def pair_kinds(
+    atoms: Float[Tensor, "L 4 3"], chains: Int[Tensor, " L"], index: Int[Tensor, " L"], near: Int[Tensor, "L K"]
+) -> Int[Tensor, "L L"]:
+    """How two residues are related, by their places alone: 0 if neither is near the other, else by distance and steps along the chain."""
+    beta = with_beta(atoms)[:, ATOMS.index("CB")]
+    apart = (distances(beta[:, None], beta[None]) - 3).clamp(0, APART - 1).long()
+    along = (index[:, None] - index).abs().clamp(1, ALONG) - 1
+    along = torch.where(chains[:, None] == chains, along, ALONG - 1)
+    linked = torch.zeros_like(apart, dtype=torch.bool).scatter(1, near, True)
+    return torch.where(linked | linked.t(), 1 + ALONG * apart + along, 0)
 
 
 class Features(nn.Module):

@@ -1,8 +1,9 @@
 """Between our token ids (0..V-1, then the mask) and those of a foreign model, which puts special tokens around a sequence."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -10,10 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.types import LogProbs, PairmiError, Tokens, Vocab
+from pairmi.types import LogProbs, PairmiError, Places, Tokenizer, Tokens, Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
-BLANK = "□"  # stands for an unknown position where "." and "_" are symbols themselves
+RUNS = 16  # of consecutive ids, up to which columns are taken run by run
+SPARE = "□▢⬚\ue000"  # the first that is free stands for an unknown position where "." and "_" are symbols themselves
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,12 @@ class Translation:
     mask: int
     before: tuple[int, ...]  # special tokens in front of every sequence
     after: tuple[int, ...]
+    tokenizer: Tokenizer | None = None  # of text, where symbols have several letters
 
     @property
     def vocab(self) -> Vocab:
         """Our alphabet."""
-        return Vocab(tuple(self.ids), "".join(blank for blank in "._" if blank not in self.ids) or BLANK)
+        return Vocab(tuple(self.ids), blanks_beside(self.ids), self.tokenizer)
 
     @property
     def largest(self) -> int:
@@ -50,9 +53,25 @@ class Translation:
         """What the model says of our positions, without that of its special tokens."""
         return values[:, len(self.before) : values.shape[1] - len(self.after)]
 
-    def log_probs(self, logits: Float[Tensor, "B T C"]) -> LogProbs:
-        """The usable columns of our positions, normalised among themselves in float32."""
-        return functional.log_softmax(self.within(logits)[:, :, self._table(logits.device)[:-1]].float(), dim=-1)
+    def outputs(self, places: Places, shift: int) -> Places:
+        """Where among its T outputs the model speaks of these of our positions."""
+        return (places + len(self.before) - shift).clamp_min(0)
+
+    def log_probs(self, logits: Float[Tensor, "B L C"]) -> LogProbs:
+        """The usable columns, normalised among themselves in float32."""
+        runs = self._runs
+        if len(runs) <= RUNS:  # six times as fast as picking columns one by one, at large vocabularies
+            usable = torch.cat([logits[:, :, first:last] for first, last in runs], dim=2)
+        else:
+            usable = logits[:, :, self._table(logits.device)[:-1]]
+        return functional.log_softmax(usable.float(), dim=-1)
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, int]]:
+        """The usable ids, in our order, as runs of consecutive ones: first, and behind the last."""
+        ids = list(self.ids.values())
+        breaks = [0, *(n for n in range(1, len(ids)) if ids[n] != ids[n - 1] + 1), len(ids)]
+        return [(ids[start], ids[end - 1] + 1) for start, end in pairwise(breaks)]
 
     def _table(self, device: torch.device) -> Int[Tensor, " N"]:
         """The model's id of each of ours, the mask last; made once for a device."""
@@ -64,13 +83,15 @@ class Translation:
     def _tables(self) -> dict[torch.device, Tensor]:
         return {}
 
+    def stripped(self, ids: list[int]) -> list[int]:
+        """The model's ids of a sequence without the special tokens around it, if they are there."""
+        first = len(self.before) if tuple(ids[: len(self.before)]) == self.before else 0
+        last = len(ids) - len(self.after) if tuple(ids[len(ids) - len(self.after) :]) == self.after else len(ids)
+        return ids[first : max(first, last)]
+
     def ours(self, ids: Int[Tensor, " T"]) -> Int[Tensor, " L"]:
         """Our ids of what the model's own tokenizer made of a sequence, with or without the special tokens around it."""
-        listed = ids.tolist()
-        if self.before and tuple(listed[: len(self.before)]) == self.before:
-            listed = listed[len(self.before) :]
-        if self.after and tuple(listed[-len(self.after) :]) == self.after:
-            listed = listed[: -len(self.after)]
+        listed = self.stripped(ids.tolist())
         known = {theirs: our for our, theirs in enumerate(self.ids.values())} | {self.mask: len(self.ids)}
         strange = [i for i in listed if i not in known]
         if strange:
@@ -78,6 +99,11 @@ class Translation:
                 f"token ids: {strange[0]} is no usable symbol of this model's tokenizer (a special token inside the sequence?)"
             )
         return torch.tensor([known[i] for i in listed], dtype=torch.long)
+
+
+def blanks_beside(symbols: Container[str]) -> str:
+    """What can stand for an unknown position beside these symbols."""
+    return "".join(blank for blank in "._" if blank not in symbols) or next(blank for blank in SPARE if blank not in symbols)
 
 
 def around(ids: list[Any], mask: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,6 +1,7 @@
 """`pairmi bench contacts`: how well mutual information finds the residues that touch."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,10 @@ import numpy as np
 
 from pairmi.bench import report
 from pairmi.bench.stats import mean_interval
-from pairmi.mi.contexts import Contexts, averaged_mi
-from pairmi.mi.jacobian import categorical_jacobian
-from pairmi.mi.probe import Probe
+from pairmi.info import apc
+from pairmi.mi.maps import Way
 from pairmi.tasks.protein.antibody import heavy_regions
-from pairmi.tasks.protein.contacts import apc, chance, precision
+from pairmi.tasks.protein.contacts import chance, precision
 from pairmi.tasks.protein.structures import Structure
 from pairmi.types import Backbone
 
@@ -21,14 +21,12 @@ COLUMNS = ("method", "proteins", "separation", "top", "precision", "low", "high"
 METHODS = ("mutual information", "mutual information, APC", "categorical Jacobian", "categorical Jacobian, APC")
 
 
-def pair_scores(backbone: Backbone, text: str, contexts: Contexts, probe: Probe) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+def pair_scores(backbone: Backbone, text: str, way: Way) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """The scores of all pairs of a sequence by each method, and the rows that each method evaluates."""
     tokens = backbone.vocab.encode(text)
-    found = averaged_mi(backbone, tokens, contexts, probe)
-    raw = found.matrix.numpy(), categorical_jacobian(backbone, tokens, probe.batch_rows).numpy()
-    scores = dict(zip(METHODS, (raw[0], apc(raw[0]), raw[1], apc(raw[1])), strict=True))
-    rows = found.rows, len(tokens) * backbone.vocab.size
-    return scores, dict(zip(METHODS, (rows[0], rows[0], rows[1], rows[1]), strict=True))
+    (mi, probed), (jacobian, replaced) = (replace(way, by=by).measure(backbone, tokens) for by in ("mi", "jacobian"))
+    scores = (matrix.cpu().numpy() for matrix in (mi, apc(mi), jacobian, apc(jacobian)))
+    return dict(zip(METHODS, scores, strict=True)), dict(zip(METHODS, (probed, probed, replaced, replaced), strict=True))
 
 
 def contact_records(structure: Structure, scores: dict[str, np.ndarray], rows: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -110,5 +108,5 @@ def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
     for label in (*axis.get_xticklabels(), *axis.get_yticklabels()):
         label.set_color("#D55E00" if label.get_text().startswith("CDR") else "k")
     axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
+    figure.colorbar(image, label="nats", shrink=0.85, extend="max")
     report.save(figure, file)

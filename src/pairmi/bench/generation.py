@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,17 +26,27 @@ class Made:
     seconds: float
 
 
-def fill(model: Model, canvases: Sequence[Tensor], spec: str, sampling: Sampling, batch: int) -> Made:
-    """Decode canvases of different lengths, those of one length together."""
+PIECE = 50  # sequences that are kept at a time: an interrupted set goes on where it stopped
+
+
+def fill(model: Model, canvases: Sequence[Tensor], spec: str, sampling: Sampling, batch: int, first: int = 0) -> Made:
+    """Decode canvases of different lengths, those of one length together; `first` is the number of the first one."""
     start = time.perf_counter()
-    out = decode(model, canvases, rule(spec, model), sampling, batch_size=batch)
+    index = list(range(first, first + len(canvases)))
+    out = decode(model, canvases, rule(spec, model), sampling, index, batch)
     passes, rows, probes = (sum(getattr(one, name) for one in out) / len(out) for name in ("passes", "rows", "probe_rows"))
     return Made([one.text for one in out], passes, rows, probes, (time.perf_counter() - start) / len(out))
 
 
 def generate(model: Model, ledger: Ledger, spec: str, lengths: Sequence[int], seed: int, batch: int = 64) -> Made:
     """Unconditional samples; what the ledger holds is not made again."""
-    empty = [torch.full((length,), model.vocab.size) for length in lengths]
-    key = {"what": "generate"} | depends_on(model, spec) | {"lengths": list(lengths), "seed": seed}
-    found = ledger.measured(key, lambda: vars(fill(model, empty, spec, Sampling(seed), batch)))
-    return Made(**{field.name: found[field.name] for field in fields(Made)})
+    key = {"what": "generate"} | depends_on(model, spec) | {"seed": seed}
+    parts = []
+    for first in range(0, len(lengths), PIECE):
+        some = list(lengths[first : first + PIECE])
+        empty = [torch.full((length,), model.vocab.size) for length in some]
+        made = partial(fill, model, empty, spec, Sampling(seed), batch, first)
+        parts.append(ledger.measured(key | {"first": first, "lengths": some}, lambda: vars(made())))  # noqa: B023
+    shares, names = [len(part["texts"]) / len(lengths) for part in parts], ("passes", "rows", "probe_rows", "seconds")
+    costs = {name: sum(share * part[name] for share, part in zip(shares, parts, strict=True)) for name in names}
+    return Made([text for part in parts for text in part["texts"]], **costs)

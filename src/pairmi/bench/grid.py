@@ -18,6 +18,7 @@ _GRID: dict[str, Sequence[str]] = {
         f"budget={b},order={o}" for o in ("lowest-entropy", "information", "certain-information", "highest-entropy") for b in _BUDGETS
     ),
     "independent-set": tuple(f"threshold={t},by={by}" for by in ("confidence", "information") for t in (0, 0.02, 0.1, 0.2)),
+    "demask": tuple(f"budget={b}" for b in _BUDGETS),
 }
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from pairmi.backbones.masked_lm import MaskedLM
-from pairmi.backbones.transformer import Transformer
 from pairmi.bench.generation import Made, generate
 from pairmi.bench.ledger import Ledger
+from pairmi.mi.heads import Layered
 from pairmi.model import Model
 from pairmi.tasks.protein.clusters import Clusters, Distance, difference, distance, fit_clusters, jensen_shannon, noise_floor
 from pairmi.tasks.protein.composition import distinct, low_complexity, residue_counts
@@ -50,7 +49,7 @@ def own(model: Model, ledger: Ledger, lengths: Sequence[int], batch: int = 64) -
 def embedder(model: Model) -> Model:
     """The model as it reports its last layer, whatever its head reads: the yardstick must not depend on the head."""
     backbone = model.backbone
-    return replace(model, backbone=backbone.reporting([backbone.depth])) if isinstance(backbone, Transformer | MaskedLM) else model
+    return replace(model, backbone=backbone.reporting([backbone.depth])) if isinstance(backbone, Layered) else model
 
 
 @dataclass(frozen=True)

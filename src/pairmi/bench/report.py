@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pairmi.types import PairmiError
+from pairmi.pairs.picture import pyplot as pyplot
 
 
 def table(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -35,18 +35,6 @@ def family(spec: str) -> str:
     return spec.partition(":")[0]
 
 
-def pyplot() -> Any:
-    """Matplotlib without a screen."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise PairmiError("figure: matplotlib is missing; pip install 'pairmi[plot]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    return plt
-
-
 def save(figure: Any, file: Path) -> None:
     """Write a figure, and forget it."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -56,9 +44,9 @@ def save(figure: Any, file: Path) -> None:
 
 STYLES = dict(
     zip(
-        ("sequential", "top-k", "eb", "threshold", "factor", "klass", "maskgit", "mi-guided", "mi-bound", "independent-set"),
+        ("sequential", "top-k", "eb", "threshold", "factor", "klass", "maskgit", "mi-guided", "mi-bound", "independent-set", "demask"),
         (("k", "*"), ("tab:gray", "o"), ("#0072B2", "s"), ("#56B4E9", "D"), ("#009E73", "v"), ("#999933", "P"), ("#882255", "X"),
-         ("#E69F00", "^"), ("#D55E00", "o"), ("#CC79A7", "h")),
+         ("#E69F00", "^"), ("#D55E00", "o"), ("#CC79A7", "h"), ("#117733", "d")),
         strict=True,
     )
 )  # fmt: skip
@@ -90,17 +78,4 @@ def draw_frontiers(panels: Mapping[str, Sequence[Mapping[str, Any]]], cost: str,
         axis.axis("off")
     handles = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False)
-    save(figure, file)
-
-
-def draw_map(matrix: Any, names: Sequence[str], title: str, file: Path) -> None:
-    """A matrix of mutual information as a heat map with a scale in nats."""
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(7, 6), layout="constrained")
-    image = axis.imshow(matrix, cmap="cividis", vmin=0)
-    step = max(1, len(names) // 27)
-    axis.set_xticks(range(0, len(names), step), names[::step], rotation=90, fontsize=6)
-    axis.set_yticks(range(0, len(names), step), names[::step], fontsize=6)
-    axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
     save(figure, file)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, in FASTA or JSON lines (also .gz), or - for standard input"
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 
@@ -89,6 +89,8 @@ def add_engine(parser: ArgumentParser) -> None:
 
 def add_probe(parser: ArgumentParser) -> None:
     """The options of a probe."""
-    parser.add_argument("--form", default="joint", choices=("joint", "kl", "entropy"), help="the definition of mutual information")
-    parser.add_argument("--floor", type=amount, default=0.01, help="what pruning may change, in nats; 0 = full probe")
+    forms = ("joint", "kl", "tv", "entropy")
+    parser.add_argument("--form", choices=forms, help="the definition of mutual information; default: joint, with --draws kl")
+    parser.add_argument("--floor", type=amount, help="what pruning may change, in nats; 0 = full probe; default: 0.01")
+    parser.add_argument("--draws", type=positive, help="unbiased estimates from so many rows a position, at any vocabulary; for kl and tv")
     parser.add_argument("--batch", type=positive, default=256, help="sequences evaluated at once")

@@ -28,7 +28,9 @@ def _boards(parser: ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true", help="also with verification")
     parser.add_argument("--batch", type=positive, default=128, help="boards decoded at once; changes the time only")
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="tune on validation, report on test")
-    parser.add_argument("--boards", choices=("puzzles", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens")
+    parser.add_argument(
+        "--boards", choices=("puzzles", "minimal", "empty", "open"), help="other boards than the benchmark's own; open = 12 givens"
+    )
     parser.add_argument("--temperature", type=amount, help="of the draws; 0 = the likeliest symbols; default: 0 for puzzles, else 1")
     parser.add_argument("--accept", type=fraction, default=0.999, help="at temperature 0 with --verify: how sure the conditional must be")
     parser.add_argument("--seed", type=seed, default=0, help="of the draws")
@@ -51,7 +53,8 @@ def add_bench(bench: Callable[[str, str], ArgumentParser]) -> None:
     speed = bench("speed", "what choosing costs beside a pass of the backbone, rule by rule")
     speed.add_argument("--limit", type=positive, help="rows in a batch; default: 256 boards, 2 with --symbols")
     speed.add_argument("--symbols", type=positive, help="another vocabulary than Sudoku's, such as 32768: time in softmaxes, and memory")
-    speed.add_argument("--length", type=positive, default=128, help="with --symbols: positions of a sequence")
+    speed.add_argument("--length", type=positive, help="with --symbols or --block: positions of a sequence; default: 128, in blocks 512")
+    speed.add_argument("--block", type=positive, help="what a block of so many positions costs instead; default: of 126464 symbols")
     _outputs(speed)
     _boards(bench("sudoku-solve", "rules on the same Sudoku puzzles: quality, passes, rows and time"))
     _boards(bench("sudoku-generate", "the same on empty boards: unconditional generation"))

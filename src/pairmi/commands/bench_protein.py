@@ -11,8 +11,7 @@ from pairmi.bench.generation import generate
 from pairmi.bench.ledger import Ledger
 from pairmi.commands.data import whole_range
 from pairmi.loading import load
-from pairmi.mi.contexts import Contexts, averaged_mi
-from pairmi.mi.probe import Probe
+from pairmi.mi.maps import Way
 from pairmi.model import Model
 from pairmi.spec import rule
 from pairmi.tasks.protein.antibody import heavy_regions
@@ -66,10 +65,10 @@ def run_contacts(options: argparse.Namespace, records: list[dict[str, Any]]) -> 
     """Precision over a folder of structures, or the map of one heavy chain."""
     if options.chain is None and options.folder is None:
         raise PairmiError("bench contacts: --folder DIR (PDB files) or --chain SEQUENCE (a heavy chain) is missing")
-    model, probe, ways = _loaded(options), Probe(batch_rows=options.batch), Contexts(options.blocks, options.deals)
+    model, way = _loaded(options), Way(blocks=options.blocks, deals=options.deals, batch_rows=options.batch)
     if options.chain is not None:
         heavy_regions(options.chain)  # refuse what is no heavy chain before it is probed
-        matrix = averaged_mi(model, model.vocab.encode(options.chain, "chain"), ways, probe).matrix.numpy()
+        matrix = way.measure(model, model.vocab.encode(options.chain, "chain"))[0].cpu().numpy()
         records += contacts.region_records(options.chain, matrix)
         print(report.table(records, ("between", "pairs", "mean_nats")))
         if options.figure:
@@ -77,7 +76,7 @@ def run_contacts(options: argparse.Namespace, records: list[dict[str, Any]]) -> 
         return
     structures = read_structures(options.folder, model.longest)[: options.limit]
     for number, structure in enumerate(tqdm(structures, desc="contacts", unit="protein", file=sys.stderr)):
-        scores, rows = contacts.pair_scores(model, structure.text, ways, probe)
+        scores, rows = contacts.pair_scores(model, structure.text, way)
         records += contacts.contact_records(structure, scores, rows)
         if number == 0 and options.figure:
             contacts.draw_contacts(structure, scores, options.figure)

@@ -6,9 +6,10 @@ import torch
 
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
-from pairmi.mi.probe import Probe
+from pairmi.spec import probing
 from pairmi.training.labels import Effort, make_labels
-from pairmi.training.states import states_for
+from pairmi.training.states import States, states_for
+from pairmi.training.structures import StructureStates, load_structures
 from pairmi.types import PairmiError
 
 
@@ -19,14 +20,21 @@ def run(options: argparse.Namespace) -> None:
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")
-    engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
+    engine = chosen_engine(options)
+    states: States
+    if options.structures is not None:
+        states = StructureStates(list(load_structures(options.structures).values()))
+        model = states.model_of(0)
+    else:
+        model = load(options.backbone, device=loading_device(options), precision=options.precision)
+        states = states_for(model, options.data, options.each)
     make_labels(
         model,
-        states_for(model, options.data),
+        states,
         options.out,
         options.states,
         seed=options.seed,
-        probe=Probe(options.form, options.floor, options.batch),
+        probe=probing(options.form, options.floor, options.draws, batch_rows=options.batch),
         effort=Effort(options.positions, options.only),
         shard=options.shard,
         part=(int(number), int(of)),

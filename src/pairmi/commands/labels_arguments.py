@@ -12,12 +12,14 @@ def add_labels(command: Callable[[str, str], ArgumentParser]) -> None:
     parser = command("labels", "label states with their probed mutual information; the same command goes on where a killed one stopped")
     add_backbone(parser)
     parser.add_argument("--data", type=Path, help="proteins: FASTA file of sequences; 'cluster=' in a header names a family")
+    parser.add_argument("--structures", type=Path, metavar="DIR", help="ProteinMPNN's states for every PDB file of a folder, in turn")
     parser.add_argument("--out", type=folder, required=True, help="folder for the shards")
     parser.add_argument("--states", type=positive, required=True, help="how many; rounded up to whole shards")
     parser.add_argument("--seed", type=seed, default=0, help="of the states")
     add_probe(parser)
     parser.add_argument("--positions", type=natural, default=0, help="probe only so many random positions of each state; 0 = all")
     parser.add_argument("--only", choices=("train", "validation", "test"), help="label only states of these grids, of all that are drawn")
+    parser.add_argument("--each", type=positive, help="states from one trajectory: more cost less to reach; default: Sudoku 4, proteins 2")
     parser.add_argument("--shard", type=positive, default=256, help="states in a file; of proteins all have one length")
     parser.add_argument(
         "--precision",

@@ -19,10 +19,11 @@ from pairmi.canvases import tokenise
 from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
 from pairmi.loading import load
-from pairmi.mi.probe import Probe
 from pairmi.model import Model
+from pairmi.spec import probing
 from pairmi.tasks.protein.lengths import same_length
-from pairmi.training.labels import Effort
+from pairmi.training.labels import Effort, Probing
+from pairmi.training.labels import measured as probed
 from pairmi.types import PairmiError
 
 TOGETHER = 4  # states probed at once, between two ticks of the progress bar
@@ -30,7 +31,7 @@ DRAFT = "top-k:k=8"  # how sequences are sampled where no canvases are given
 
 DESCRIBED = """{states} states for {backbone}, estimated from {measured} states of {positions:.3g} positions, \
 {unknown:.3g} unknown, on one core here
-rows        {rows:.3g} ({rows_per_state:.4g} a state {error}; without pruning {full_rows_per_state:.4g})
+rows        {rows:.3g} ({rows_per_state:.4g} a state {error}; of every symbol {full_rows_per_state:.4g})
 FLOPs       {flops:.3g} ({flops_per_row:.3g} a row)
 core-hours  {core_hours:.3g} ({milliseconds:.3g} ms a row)
 hours       {hours:.3g} with {workers} workers of one core
@@ -39,7 +40,7 @@ labels      {megabytes:.3g} MB before compression"""
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi plan`."""
-    model, probe = load(options.backbone, device="cpu"), Probe(options.form, options.floor, options.batch)
+    model, probe = load(options.backbone, device="cpu"), probing(options.form, options.floor, options.draws, batch_rows=options.batch)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a core is what is counted in
     try:
@@ -79,7 +80,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
 
 
 def measured(
-    model: Model, sample: list[Int[Tensor, " L"]], probe: Probe, states: int, workers: int, effort: Effort | None = None
+    model: Model, sample: list[Int[Tensor, " L"]], probe: Probing, states: int, workers: int, effort: Effort | None = None
 ) -> dict[str, Any]:
     """Probe the sample, a few canvases of one length together, as labelling does."""
     rows: list[Tensor] = []
@@ -92,8 +93,7 @@ def measured(
         meter = Counting(model, probe.batch_rows)
         start = time.process_time()  # not the time on the wall: others may be using this core
         prediction = meter(tokens)
-        sources = (effort or Effort()).sources(prediction, probe.settled(prediction))
-        rows.append(probe.measure(prediction, meter, sources).rows + 1)
+        rows.append(probed(prediction, meter, probe, effort or Effort())["rows"])
         spent, evaluated = spent + time.process_time() - start, evaluated + meter.rows
     each: Float[Tensor, " S"] = torch.cat(rows).double()
     lengths = torch.tensor([float(len(canvas)) for canvas in sample])

@@ -3,11 +3,11 @@
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pairmi import tuning
 from pairmi.bench import report
+from pairmi.bench.price_plots import draw_frontier
 from pairmi.commands.canvases import checked_canvases
 from pairmi.loading import load
 from pairmi.model import Model
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     how = {"seed": options.seed, "sequences": options.sequences, "temperature": options.temperature, "batch_size": options.batch}
     found = tuning.price(model, canvases, specs, **how)
     if options.figure:
-        draw_frontier(found, options.figure)
+        draw_frontier([one.about() for one in found], options.figure)
     if options.json:
         charge = {} if model.calibration is None else {"calibration": model.calibration.about()}
         print(json.dumps({"backbone": model.name, **charge, "results": [one.about() for one in found]}))
@@ -57,23 +57,3 @@ def described(found: Sequence[Price]) -> str:
         rows.append(one.about() | {"interval": f"[{one.interval[0]:.3g}, {one.interval[1]:.3g}]", "against": apart})
     note = f"nats lost a sequence against one by one in the rule's own order; {len(found[0].each)} sequences, seed {found[0].seed}"
     return f"{report.table(rows, COLUMNS)}\n\n{note}; against: paired difference to the first rule; intervals: 95 %"
-
-
-def draw_frontier(found: Sequence[Price], file: Path) -> None:
-    """Nats over passes, both on log scales, every point labelled; what loses nothing stands on the lower edge."""
-    plt = report.pyplot()
-    figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
-    floor = min((one.nats for one in found if one.nats > 1e-6), default=1e-3) / 3
-    for one in found:
-        color, marker = report.STYLES.get(report.family(one.rule), ("tab:brown", "."))
-        height = max(one.nats, floor)
-        axis.plot([one.passes], [height], marker, color=color, ms=6, alpha=0.85)
-        low, high = (max(end, floor) for end in one.interval)
-        axis.plot([one.passes] * 2, [low, high], "-", color=color, lw=0.8, alpha=0.4)
-        axis.annotate(one.rule + (" (0)" if one.nats < floor else ""), (one.passes, height), (4, 3), textcoords="offset points", fontsize=6)
-    axis.set(xscale="log", yscale="log", xlabel="passes", ylabel="price (nats lost a sequence)")
-    report.label_passes(axis)
-    axis.grid(alpha=0.25)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)

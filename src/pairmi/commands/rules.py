@@ -26,7 +26,8 @@ def run(options: argparse.Namespace) -> None:
     for row in rows:
         defaults = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
-    print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
+    print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|tv|entropy and floor=NATS, or draws=K (kl, tv) and error=NATS")
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
+    print("block = N, for every rule: the first N unknown positions at a time; nothing is computed of the others")
     print(f"draw = {' | '.join(DRAWS)}, for every rule: from marginals, or shifted by the members before: by learnt or by exact tables")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")

@@ -51,12 +51,24 @@ def _train_denoiser(parser: ArgumentParser) -> None:
     techniques = ("singles", "locked", "subsets", "beyond")
     parser.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
     parser.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
+    parser.add_argument(
+        "--average", type=fraction, default=0.0, help="keep so much of a moving average of the weights in a step, and write it"
+    )
 
 
 def _train_head(parser: ArgumentParser) -> None:
     _training(parser)
     add_backbone(parser)
-    parser.add_argument("--labels", type=Path, required=True, help="folder that 'pairmi labels' filled")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="folders that 'pairmi labels' filled: exact labels, drawn ones, or both; where there are exact ones it is validated on these",
+    )
+    parser.add_argument("--structures", type=Path, metavar="DIR", help="the PDB files that labels of ProteinMPNN were made for")
+    parser.add_argument("--leave-out", nargs="+", default=[], metavar="NAME", help="structures to validate on, and to learn nothing from")
     parser.add_argument("--limit", type=positive, help="use about so many labelled states only")
     parser.add_argument("--kind", default="low-rank", choices=("low-rank", "pair-mlp"), help="ours, or the paper's")
     parser.add_argument("--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output it reads; default: the last")

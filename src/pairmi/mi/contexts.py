@@ -10,7 +10,7 @@ from torch import Tensor
 from pairmi.counting import Counting
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import PairmiError
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,14 @@ class Contexts:
         return torch.stack(masks)
 
 
-@dataclass(frozen=True)
-class Averaged:
-    """The mean of mutual information over the contexts in which both positions are unknown, in nats, and what it cost."""
-
-    matrix: Float[Tensor, "L L"]
-    rows: int
+def dealt(length: int, blocks: int, seed: int) -> Int[Tensor, " L"]:
+    """The number of the block that each position is dealt into, at random, blocks as equal as can be."""
+    return torch.randperm(length, generator=torch.Generator().manual_seed(seed)) % blocks
 
 
-def averaged_mi(backbone: Backbone, sequence: Int[Tensor, " L"], contexts: Contexts, probe: Probe) -> Averaged:
-    """Probe the sequence in every context."""
-    masks = contexts.masks(len(sequence))
+def averaged_mi(meter: Counting, sequence: Int[Tensor, " L"], contexts: Contexts, probe: Probe) -> Float[Tensor, "L L"]:
+    """The mean over the contexts in which both positions are unknown, in nats; [probed i, observed j], not symmetrised."""
+    masks = contexts.masks(len(sequence)).to(sequence.device)
     masks = masks[masks.any(1)]
-    meter = Counting(backbone, probe.batch_rows)
-    found = probe.measure(meter(sequence.masked_fill(masks, backbone.vocab.size)), meter)
-    return Averaged(found.matrix.clamp_min(0).sum(0) / pairs(masks).sum(0).clamp_min(1), meter.rows)
+    found = probe.measure(meter(sequence.masked_fill(masks, meter.vocab.size)), meter)
+    return found.directed.sum(0) / pairs(masks).sum(0).clamp_min(1)

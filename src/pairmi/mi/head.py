@@ -1,5 +1,6 @@
 """The learned estimate of all pairwise mutual information from one pass: a few low-rank forms, mixed for each pair."""
 
+import copy
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -34,6 +35,7 @@ class LowRankConfig:
     rank: int = 16
     mixer: int = 16
     places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
+    kinds: int = 0  # of pairs, where a backbone knows some, such as by a structure: these features are then of the kind
     hops: int = 0  # how often paths through third positions correct the estimate
     edges: int = 4  # kinds of edges that these paths have
     reach: int = (
@@ -42,8 +44,8 @@ class LowRankConfig:
 
     def __post_init__(self) -> None:
         sizes = (self.width, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
-        if min(sizes) < 1 or min(self.symbols, self.length, self.hops, self.reach) < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, hops and reach >= 0), got {self}")
+        if min(sizes) < 1 or min(self.symbols, self.length, self.kinds, self.hops, self.reach) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, kinds, hops and reach >= 0), got {self}")
 
 
 def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -76,7 +78,10 @@ class LowRankHead(nn.Module):
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner)) if config.length else None
         signs = 1.0 - 2.0 * (torch.arange(config.rank) % 2)
         self.signs = nn.Parameter(config.rank**-0.5 * signs.expand(config.forms, -1).clone())
-        self.pair = nn.Parameter(0.1 * torch.randn(config.places, *((config.length, config.length) if config.length else (FAR,))))
+        self.kinds: Int[Tensor, "L L"]  # of the pairs of one backbone, see `among`
+        self.register_buffer("kinds", torch.zeros(0, 0, dtype=torch.long), persistent=False)
+        shape = (config.kinds,) if config.kinds else (config.length, config.length) if config.length else (FAR,)
+        self.pair = nn.Parameter(0.1 * torch.randn(config.places, *shape))
         self.mix = nn.Linear(config.forms + config.places + 2, config.mixer)
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
@@ -85,6 +90,12 @@ class LowRankHead(nn.Module):
     def begin_at(self, share: float) -> None:
         """Let a fresh head say about this share of min(H_i, H_j) everywhere: one that begins far above its labels falls to 0 and stays."""
         self.bias.data.fill_(torch.logit(torch.tensor(share), eps=1e-4))
+
+    def among(self, kinds: Int[Tensor, "L L"]) -> "LowRankHead":
+        """The same weights for a backbone that relates its positions in this way."""
+        other = copy.copy(self)
+        other._buffers = {"kinds": kinds.to(self.bias.device)}
+        return other
 
     def about(self) -> dict[str, Any]:
         """Its shape, for the file that it is kept in."""
@@ -105,7 +116,10 @@ class LowRankHead(nn.Module):
         queried = prediction.queried
         if config.hops:  # paths go through what is not asked for, too
             queried = prediction.masked & queried.any(1, keepdim=True)
-        check_prediction(self, prediction, config.layers * config.width, config.symbols, config.length)
+        if config.kinds and not len(self.kinds):
+            raise PairmiError("LowRankHead: knows pairs by their kinds, and no backbone has told them; load(..., head=FILE) does")
+        only = config.length or len(self.kinds) if prediction.places is None else 0
+        check_prediction(self, prediction, config.layers * config.width, config.symbols, only)
         entropies = entropy(prediction.log_probs).float()
         caps = torch.where(queried, round_down(entropies), 0)  # which makes the pairs of all other positions 0
         shown = prediction.log_probs if config.symbols else largest(prediction.log_probs)
@@ -114,7 +128,8 @@ class LowRankHead(nn.Module):
         for rows, where in row_chunks(queried):
             places = (rows[:, None] * length + where).flatten()
             hidden, log_probs, known, most = (x.index_select(0, places).view(*where.shape, *x.shape[1:]) for x in everything)
-            blocks = self._pairs(self._inner(hidden, log_probs, known, where), most, where)
+            at = where if prediction.places is None else prediction.places[rows.expand(len(where))].gather(1, where)
+            blocks = self._pairs(self._inner(hidden, log_probs, known, at), most, at)
             matrix.index_copy_(0, rows, spread(blocks, where, length)[: len(rows)])
         return torch.where(pairs(prediction.queried), matrix, 0) if config.hops and prediction.query is not None else matrix
 
@@ -158,8 +173,13 @@ class LowRankHead(nn.Module):
         pair, length = self.pair.flatten(1)[None], self.config.length
         if where.shape[1] == length:
             return pair
+        if self.config.kinds and where.shape[1] == len(self.kinds):
+            return pair[:, :, self.kinds.flatten()]
         pair = pair.expand(len(where), -1, -1)
-        index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
+        if self.config.kinds:
+            index = self.kinds[where[:, :, None], where[:, None]].flatten(1)
+        else:
+            index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
         return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
 

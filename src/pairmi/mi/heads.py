@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from jaxtyping import Int
 from torch import Tensor
 
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
+from pairmi.model import innermost
 from pairmi.types import Backbone, PairmiError
 
 Head = LowRankHead | PairMLPHead
@@ -15,6 +17,7 @@ HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] =
     LowRankHead.kind: (LowRankHead, LowRankConfig),
     PairMLPHead.kind: (PairMLPHead, PairMLPConfig),
 }
+UNTRAINED = "none"  # a file without tensors, for a backbone without hidden states: its calibration and its rule are for probes
 
 
 @runtime_checkable
@@ -29,6 +32,27 @@ class Layered(Protocol):
     def reporting(self, layers: Sequence[int]) -> Backbone:
         """The same weights, reporting these layers side by side."""
         ...
+
+
+@runtime_checkable
+class Related(Protocol):
+    """A backbone that knows, without looking at a canvas, how its positions are related, such as by a structure."""
+
+    @property
+    def kind_count(self) -> int:
+        """How many kinds of pairs there are."""
+        ...
+
+    @property
+    def kinds(self) -> Int[Tensor, "L L"]:
+        """The kind of each pair."""
+        ...
+
+
+def related(head: Head, backbone: Backbone) -> Head:
+    """The head for the positions of this backbone, where it knows pairs by their kinds."""
+    inner = innermost(backbone)
+    return head.among(inner.kinds) if isinstance(head, LowRankHead) and head.config.kinds and isinstance(inner, Related) else head
 
 
 def reporting(backbone: Backbone, layers: Sequence[int]) -> Backbone:

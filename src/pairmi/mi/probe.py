@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +13,7 @@ from pairmi.counting import metered
 from pairmi.info import entropy_of, pairs
 from pairmi.types import Backbone, Meter, PairMatrix, PairmiError, PerPosition, PerRow, Prediction, RowStreams
 
-Form = Literal["joint", "kl", "entropy"]
+Form = Literal["joint", "kl", "tv", "entropy"]
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,19 @@ class Probed:
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe with its settings; as a `PairwiseMI` it gives the matrix alone.
+    """The probe with its settings; as a `PairwiseMI` it gives the matrix alone. At large vocabularies: `SampledProbe`.
 
-    Three forms, equal only if the model's beliefs are consistent (p_j = sum_v p_i(v) q_{j|i=v}):
+    Three forms of mutual information, equal only if the model's beliefs are consistent (p_j = sum_v p_i(v) q_{j|i=v}):
       joint    sum_v p_i(v) KL(q_{j|v} || m_j), m_j = sum_v p_i(v) q_{j|v}     a true mutual information
       kl       sum_v p_i(v) KL(q_{j|v} || p_j) = joint + KL(m_j || p_j)        the error of drawing j without seeing i
       entropy  H(p_j) - sum_v p_i(v) H(q_{j|v})                                the paper's step 4; can be negative
+    and `tv`, sum_v p_i(v) TV(q_{j|v}, p_j), a probability.
 
     Certified pruning: of each position the least likely symbols are skipped, as many as can change a directed entry by at
     most `floor` nats. What skipping the symbols S (of total probability e) can change:
       joint    h(e) + e H(p_i | S) = H(p_i) - (1 - e) H(p_i | not S)      by the chain rule over the coin "X_i in S"
       kl       e max_w -log p_j(w)
+      tv       e
       entropy  e log V
     A position whose whole entropy is below the floor is so not probed at all (joint). floor = 0 is the full probe.
     """
@@ -51,8 +53,8 @@ class Probe:
     batch_rows: int = 256
 
     def __post_init__(self) -> None:
-        if self.form not in ("joint", "kl", "entropy"):
-            raise PairmiError(f"Probe(form={self.form!r}): form must be joint, kl or entropy")
+        if self.form not in get_args(Form):
+            raise PairmiError(f"Probe(form={self.form!r}): form must be {', '.join(get_args(Form))}")
         if not self.floor >= 0 or self.batch_rows < 1:
             raise PairmiError(f"Probe(floor={self.floor}, batch_rows={self.batch_rows}): floor must be >= 0 nats and batch_rows >= 1")
 
@@ -65,13 +67,13 @@ class Probe:
         masked, log_probs = prediction.masked, prediction.log_probs.double()
         probed, slack = self._plan(prediction, sources)
         size, shape = log_probs.shape[-1], (*masked.shape, masked.shape[1])
-        kept, mean_entropy, kl_to_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
+        kept, mean_entropy, from_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
         mixture_entropy, inconsistency = torch.zeros_like(kept), torch.zeros_like(kept)
         for (row, source), mass, moments in self._sources(prediction, metered(backbone), probed):
             mixture = moments[0] / mass[:, None, None]
             kept[row, source] = mass[:, None].expand(-1, shape[1])
             mean_entropy[row, source] = moments[1]
-            kl_to_base[row, source] = moments[2]
+            from_base[row, source] = moments[2]
             mixture_entropy[row, source] = -torch.xlogy(mixture, mixture).sum(-1)
             excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
             inconsistency[row, source] = excess.clamp_min(0)
@@ -80,9 +82,9 @@ class Probe:
         if self.form == "joint":
             low = (kept * mixture_entropy - mean_entropy).clamp_min(0)
             guess, high = low, low + slack[:, :, None]
-        elif self.form == "kl":
-            worst = -log_probs.amin(-1)[:, None, :]
-            guess, low = kl_to_base, kl_to_base
+        elif self.form in ("kl", "tv"):
+            worst = -log_probs.amin(-1)[:, None, :] if self.form == "kl" else torch.ones_like(skipped)
+            guess, low = from_base, from_base
             high = low + torch.where(skipped > 0, skipped * worst, 0)
         else:
             high = base[:, None, :] - mean_entropy
@@ -122,6 +124,8 @@ class Probe:
         elif self.form == "kl":
             worst = -torch.where(prediction.masked, log_probs.amin(-1), 0).amin(-1)
             slack = torch.where(tail > 0, tail * worst[:, None, None], 0)
+        elif self.form == "tv":
+            slack = tail
         else:
             slack = tail * math.log(log_probs.shape[-1])
         skippable = (slack <= self.floor) | (ranked == 0)
@@ -135,7 +139,7 @@ class Probe:
     def _sources(
         self, prediction: Prediction, backbone: Meter, probed: Tensor
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Float[Tensor, " N"], tuple[Tensor, Tensor, Tensor]]]:
-        """For groups of (canvas, position): the probed mass, and the sums over symbols of p_i(v) times q, H(q), KL(q || p).
+        """For groups of (canvas, position): the probed mass, and the sums over symbols of p_i(v) times q, H(q), KL(q || p) or TV(q, p).
 
         A group's rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size. What is to
         be probed is looked at once, at the start; after that the host waits for nothing.
@@ -158,7 +162,10 @@ class Probe:
                 cross = torch.where(q > 0, q * log_probs[canvas[part]], 0).sum(-1)
                 mixture.index_add_(0, whose, w[:, None, None] * q)
                 entropies.index_add_(0, whose, -w[:, None] * plogp.sum(-1))
-                divergences.index_add_(0, whose, w[:, None] * (plogp.sum(-1) - cross).clamp_min(0))
+                moved = (plogp.sum(-1) - cross).clamp_min(0)
+                if self.form == "tv":
+                    moved = 0.5 * (q - log_probs[canvas[part]].exp()).abs().sum(-1)
+                divergences.index_add_(0, whose, w[:, None] * moved)
             mass = torch.zeros(last - first, dtype=torch.float64, device=device).index_add(0, owner, weight)
             row, source = sources[first:last].to(device).unbind(1)
             yield (row, source), mass, (mixture, entropies, divergences)

@@ -51,9 +51,12 @@ class Structural:
 
     def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The graph's weights times min(H_i, H_j)."""
-        if self.graph.shape[0] != prediction.tokens.shape[1]:
+        graph, places = self.graph.to(prediction.tokens.device), prediction.places
+        if places is not None:
+            graph = graph[places[:, :, None], places[:, None]]
+        if graph.shape[-1] != prediction.tokens.shape[1]:
             raise PairmiError(f"Structural: the graph has {self.graph.shape[0]} positions, the canvas {prediction.tokens.shape[1]}")
-        return pair_matrix(self.graph.to(prediction.tokens.device) * _smaller_entropy(prediction), prediction.queried)
+        return pair_matrix(graph * _smaller_entropy(prediction), prediction.queried)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Price:
 
 def measure(
     backbone: Backbone,
-    canvases: Sequence[Int[Tensor, " L"]],
+    canvases: Sequence[Int[Tensor, " _"]],
     rules: Mapping[str, Selector],
     *,
     seed: int = 0,

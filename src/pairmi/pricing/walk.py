@@ -33,9 +33,9 @@ from pairmi.types import (
 # and sets on the way to a finished sequence x are a function of x (and of the rule's own noise), and both probabilities of x
 # are products over the same (C, n). Hence log p_one(x) - log p_once(x) is a sum over them, and in the mean over x ~ p_one
 #     KL(one by one || at once) = E sum over passes, sum over n of KL( p(. | C, x_k1 ... x_k(n-1)) || p(. | C) ),
-# the inner mean being over x_kn. Where at once draws k_n from a marginal that the members before it have shifted (a coupling), that
-# stands in the place of p(. | C): a function of x too, so that one walk prices several ways of drawing on the same sets. It is taken
-# over the whole alphabet and not from the symbol drawn: less variance.
+# the inner mean being over x_kn. It is taken over the whole alphabet and not from the symbol drawn: less variance. Where at once draws
+# k_n from a marginal that the members before it have shifted (a coupling), that stands in the place of p(. | C): a function of x too,
+# so that one walk prices several ways of drawing on the same sets.
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Members:
     entropy: Float[Tensor, " M"]  # of the marginal
     shared: Float[Tensor, " M"]  # sum of its MI with the members before it; 0 unless pairs were watched
     strongest: Float[Tensor, " M"]  # the largest of these
+    unknown: Int[Tensor, " M"]  # how many positions were unknown
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -236,7 +237,7 @@ def _fill(rows: _Rows, prediction: Prediction, temperature: float, draws: Draws,
     conditional, marginal = prediction.log_probs[every, member].double(), rows.marginal[every, member]
     before = (rows.order >= 0) & (rows.order < rank[:, None])
     shared = rows.mi[every, member].double() * before if rows.mi.shape[1] else torch.zeros_like(before, dtype=torch.float64)
-    features = (entropy(marginal), shared.sum(1), shared.amax(1))
+    features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
     conditional, found = tempered(conditional, temperature), list[Members]()
     for draw, state in zip(draws, rows.tables, strict=True):
         own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), temperature)

@@ -1,5 +1,6 @@
 """Every rule by its name. A new rule is one file and one line here; tests, command line and benchmarks follow."""
 
+from pairmi.selectors.demask import Demask
 from pairmi.selectors.eb import EB
 from pairmi.selectors.factor import Factor
 from pairmi.selectors.independent_set import IndependentSet
@@ -22,4 +23,5 @@ CATALOGUE: dict[str, type] = {
     "mi-guided": MIGuided,
     "mi-bound": MIBound,
     "independent-set": IndependentSet,
+    "demask": Demask,
 }

@@ -1,7 +1,9 @@
 """A calibrated charge: what a position really loses when it is filled together with others, learnt from measured prices."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -11,53 +13,63 @@ from torch import Tensor
 
 from pairmi.types import PairmiError
 
-FEATURES = ("shared", "strongest", "entropy", "size")  # sum and maximum of MI with the members before it, its entropy, how many these are
+FEATURES = ("shared", "strongest", "entropy", "size", "unknown")  # sum and maximum of MI with those before it, its H, how many, of how many
+RISING = FEATURES[:4]  # more of these never costs less; late in a sequence more or less may be lost
 TINY = 1e-6  # nats: below this all is alike
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """log nats = bias + sum over features f of a rising piecewise linear function of log(f + 1e-6), constant outside its knots."""
+    """log nats = bias + sum over features f of a piecewise linear function of log(f + 1e-6), constant outside its knots.
+
+    The charges of a pass may add up to exp((log budget - offset) / slope): then the rule that the map was made for loses `budget` nats a
+    pass in the mean, though a pass seldom spends all that it may, and a rule picks what is charged too little.
+    """
 
     bias: float
     knots: tuple[tuple[float, ...], ...]  # of each feature, on the log scale
-    rises: tuple[tuple[float, ...], ...]  # from each knot to the next, >= 0: more dependence never costs less
+    rises: tuple[tuple[float, ...], ...]  # from each knot to the next
+    offset: float = 0.0
+    slope: float = 1.0
 
     def __post_init__(self) -> None:
         fits = len(self.knots) == len(self.rises) == len(FEATURES)
         fits = fits and all(len(knots) == len(rises) + 1 for knots, rises in zip(self.knots, self.rises, strict=True))
-        rising = all(a < b for knots in self.knots for a, b in pairwise(knots)) and all(rise >= 0 for rises in self.rises for rise in rises)
-        if not (fits and rising):
-            raise PairmiError(f"Calibration: expected rising knots and rises >= 0 for each of {', '.join(FEATURES)}; calibrate again")
+        climbing = all(rise >= 0 for rises in self.rises[: len(RISING)] for rise in rises)
+        if not (fits and climbing and self.slope > 0 and all(a < b for knots in self.knots for a, b in pairwise(knots))):
+            raise PairmiError(
+                f"Calibration: expected rising knots for each of {', '.join(FEATURES)}, rises >= 0 for the first {len(RISING)} and a slope "
+                "above 0; calibrate again"
+            )
 
-    def __call__(
-        self, shared: Float[Tensor, " B"], strongest: Float[Tensor, " B"], entropy: Float[Tensor, " B"], size: Float[Tensor, " B"]
-    ) -> Float[Tensor, " B"]:
-        """The expected loss in nats of filling a position after `size` others; the first of a set loses nothing."""
-        logs = torch.log(torch.stack([shared, strongest, entropy, size], dim=-1).double() + TINY)
-        total = torch.full_like(logs[:, 0], self.bias)
-        for column, (knots, rises) in enumerate(zip(self.knots, self.rises, strict=True)):
-            climbed = steps(logs[:, column], torch.tensor(knots, dtype=torch.float64, device=logs.device))
-            total = total + (climbed * torch.tensor(rises, dtype=torch.float64, device=logs.device)).sum(1)
-        return torch.where(size > 0, total.exp(), 0)
+    @cached_property
+    def _pieces(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of all pieces of all features: which feature, where it begins, how long it is, how much it rises."""
+        column = torch.tensor([n for n, rises in enumerate(self.rises) for _ in rises])
+        ends = torch.tensor([pair for knots in self.knots for pair in pairwise(knots)], dtype=torch.float64)
+        rises = torch.tensor([rise for rises in self.rises for rise in rises], dtype=torch.float64)
+        return column, ends[:, 0], ends[:, 1] - ends[:, 0], rises
+
+    def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
+        """The expected loss in nats of filling a position after others, by its `FEATURES`; the first of a set loses nothing."""
+        column, begin, length, rises = (part.to(features.device) for part in self._pieces)
+        logs = torch.log(features.double() + TINY)[:, column]
+        total = self.bias + ((logs - begin) / length).clamp(0, 1) @ rises
+        return torch.where(features[:, 3] > 0, total.exp(), 0)
+
+    def allowed(self, budget: float) -> float:
+        """What the charges of a pass may add up to."""
+        return math.exp((math.log(budget) - self.offset) / self.slope) if budget > 0 else 0.0
 
     def about(self) -> dict[str, Any]:
         """For the description of the file that it is kept in."""
-        return {
-            "features": list(FEATURES),
-            "bias": self.bias,
-            "knots": [list(k) for k in self.knots],
-            "rises": [list(r) for r in self.rises],
-        }
+        plain = {name: [list(part) for part in getattr(self, name)] for name in ("knots", "rises")}
+        return asdict(self) | plain | {"features": list(FEATURES)}
 
     @classmethod
     def from_about(cls, about: Mapping[str, Any]) -> "Calibration":
         """What `about` described."""
         if list(about.get("features", ())) != list(FEATURES):
             raise PairmiError(f"Calibration: expected the features {', '.join(FEATURES)}, got {about.get('features')}; calibrate again")
-        return cls(float(about["bias"]), tuple(map(tuple, about["knots"])), tuple(map(tuple, about["rises"])))
-
-
-def steps(logs: Float[Tensor, " B"], knots: Float[Tensor, " K"]) -> Float[Tensor, "B K-1"]:
-    """How far, 0..1, each value is from each knot to the next."""
-    return ((logs[:, None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0, 1)
+        knots, rises = (tuple(map(tuple, about[name])) for name in ("knots", "rises"))
+        return cls(float(about["bias"]), knots, rises, float(about["offset"]), float(about["slope"]))

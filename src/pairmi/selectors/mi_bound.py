@@ -23,7 +23,7 @@ class MIBound:
     beliefs are wrong most often. `order` is who is tried first: the most confident (lowest-entropy), those that tell most about the rest
     (information; certain-information takes the certain ones before them), or the most uncertain (highest-entropy).
     With `charge`, a map learnt from measured prices, a candidate costs penalty * charge + entropy_weight * H_k after those before it, and
-    the budget is nats lost a pass.
+    the budget is nats lost a pass in the mean.
     """
 
     mi: PairwiseMI
@@ -76,14 +76,16 @@ class MIBound:
 
     def _calibrated(self, charge: Charge, turn: Turn, mi: PairMatrix, entropies: PerPosition) -> Selection:
         """The carry is what has been spent and how many were taken."""
-        masked = turn.prediction.masked
+        masked, allowed = turn.prediction.masked, charge.allowed(self.budget)
+        unknown = masked.sum(1).double()
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, carry: Tensor) -> tuple[Tensor, Tensor]:
             known, size = relation * chosen, carry[:, 1]
             own = entropies.gather(1, candidate[:, None])[:, 0]
-            cost = self.penalty * charge(known.sum(1), known.amax(1), own, size) + self.entropy_weight * own * (size > 0)
+            features = torch.stack([known.sum(1), known.amax(1), own, size, unknown], dim=1)
+            cost = self.penalty * charge(features) + self.entropy_weight * own * (size > 0)
             after = torch.stack([carry[:, 0] + cost, size + 1], dim=1)
-            return after[:, 0] <= self.budget + TOLERANCE, after
+            return after[:, 0] <= allowed + TOLERANCE, after
 
         order = ranked(self._score(mi, entropies), masked)
         chosen, taken, _ = greedily(order, turn, mi, torch.zeros_like(entropies[:, :1]).expand(-1, 2), admit)

@@ -1,6 +1,7 @@
 """Fitting a masked diffusion model: mask at a random level, predict what was masked."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -100,6 +101,7 @@ class DenoiseConfig:
     rates: Rates = field(default_factory=Rates)
     precision: str = "float32"  # of the matrix products in training; weights, optimiser and beliefs are in float32
     again: float = 0.0  # the probability that a followed row begins again where the model was wrong
+    average: float = 0.0  # how much of the average of the weights a step keeps, in the end; 0 = no average
 
     def __post_init__(self) -> None:
         named(self.precision, "DenoiseConfig")
@@ -107,6 +109,12 @@ class DenoiseConfig:
             raise PairmiError(f"DenoiseConfig: expected batch and micro >= 1 and 0 <= followed <= batch, got {self}")
         if not 0 <= self.again < 1:
             raise PairmiError(f"DenoiseConfig: again is a probability below 1 (at 1 a row would never start anew), got {self.again}")
+        if not 0 <= self.average < 1:
+            raise PairmiError(f"DenoiseConfig: average is what a step keeps of the average, at least 0 and below 1, got {self.average}")
+
+    def kept(self, step: int) -> float:
+        """How much of the average stays in this step: less at first, so that what came before training is soon forgotten."""
+        return min(self.average, (step + 1) / (step + 10))
 
 
 def new_network(shape: TransformerConfig | esmc.Shape, device: str) -> Trainable:
@@ -145,6 +153,7 @@ class Denoise:
             rng = torch.Generator().manual_seed(config.seed)
             self.trajectories = Trajectories(config.followed, corpus, self.model.vocab.size, rng, again=config.again)
         self.optimizer = MuonAdamW(dict(self.model.named_parameters()), self.model.matrices(), config.rates)
+        self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()} if config.average else {}
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -152,8 +161,8 @@ class Denoise:
         return about | ({"start": self.start} if self.start else {})
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights, the optimiser's state and the canvases under way."""
-        parts = {"model": {name: tensor.data for name, tensor in self.model.named_parameters()}}
+        """The weights, their average, the optimiser's state and the canvases under way."""
+        parts = {"model": {name: tensor.data for name, tensor in self.model.named_parameters()}, "average": self.average}
         parts |= {"optimizer": self.optimizer.state, "trajectories": self.trajectories.tensors() if self.trajectories else {}}
         return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
@@ -167,6 +176,8 @@ class Denoise:
             parts, sure[piece], right[piece] = self._learn(noisy[piece], clean[piece])
             tally += parts
         loss_per_position = self.optimizer.shared_step(step, rate, tally, self.processes, sure, right)
+        for name, tensor in self.average.items():
+            tensor.lerp_(self.model.get_parameter(name).detach(), 1 - self.config.kept(step))
         if self.trajectories is not None:
             self.trajectories.follow(sure[: self.config.followed], rng, right[: self.config.followed])
         return loss_per_position
@@ -192,6 +203,8 @@ class Denoise:
         return torch.cat([way, noisy]), torch.cat([truth, clean])
 
     def evaluate(self) -> dict[str, float]:
-        """What the corpus measures."""
+        """What the corpus measures, of the average where there is one."""
+        model = deepcopy(self.model)
+        model.load_state_dict(self.average, strict=False)
         with torch.inference_mode():
-            return self.corpus.evaluate(from_here(self.model.eval(), self.processes.device))
+            return self.corpus.evaluate(from_here(model.eval(), self.processes.device))

@@ -13,10 +13,10 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.mi.heads import HEADS, Head, reporting, take
+from pairmi.mi.heads import HEADS, Head, Related, related, reporting, take
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
-from pairmi.model import Model
+from pairmi.model import Model, innermost
 from pairmi.spread.placed import from_here, placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
@@ -75,7 +75,10 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
     torch.manual_seed(seed)  # initialisation only; every later draw has its own generator
     if kind == PairMLPHead.kind:
         return PairMLPHead(PairMLPConfig(width))
-    return LowRankHead(LowRankConfig(width // count, symbols if symbols <= MOST_SYMBOLS else 0, count, model.length or 0, **sizes))
+    inner = innermost(model)
+    kinds = inner.kind_count if isinstance(inner, Related) else 0  # a backbone that relates its positions has no fixed ones
+    shown, length = symbols if symbols <= MOST_SYMBOLS else 0, 0 if kinds else model.length or 0
+    return LowRankHead(LowRankConfig(width // count, shown, count, length, kinds=kinds, **sizes))
 
 
 def started(head: Head, file: Path) -> str:
@@ -94,7 +97,8 @@ class Distill:
     """The training job of a head. The backbone sees every state once, at the start; its hidden states are kept in float16.
 
     Both networks and the optimiser's state are on the device of this process; labels and what the
-    backbone said of them stay on the CPU, and go there batch by batch.
+    backbone said of them stay on the CPU, and go there batch by batch. The states of some grids may be of models of their `own`, all
+    with the same weights, such as one a structure. `held_out` is validated on in the place of the validation grids.
     """
 
     def __init__(
@@ -107,6 +111,8 @@ class Distill:
         config: DistillConfig,
         processes: Processes | None = None,
         start: str = "",
+        own: Mapping[str, Model] | None = None,
+        held_out: Labels | None = None,
     ) -> None:
         self.start = start  # the fingerprint of the weights that the head begins with, if they are not drawn
         if settings["backbone"] != identify(model):
@@ -114,13 +120,15 @@ class Distill:
                 f"train head: the labels were made by weights {settings['backbone']}, but model {model.name!r} has {identify(model)}; "
                 "label again with this backbone, or choose the one that labelled"
             )
-        self.backbone, self.layers, self.symbols = reporting(model.backbone, layers), list(layers), model.vocab.size
+        self.layers, self.symbols = list(layers), model.vocab.size
         self.processes = processes or Processes()
         device = self.processes.device
         self.head, self.config, self.settings, self.states = head.to(device), config, settings, len(labels)
-        rng, train, held_out = torch.Generator().manual_seed(config.seed), labels.split("train"), labels.split("validation")
+        rng, train = torch.Generator().manual_seed(config.seed), labels if held_out is not None else labels.split("train")
+        held_out = labels.split("validation") if held_out is None else held_out
         self.train = joined_labels([train, *(moved(train, rng) for _ in range(config.augment))])
-        self.held_out = held_out.pick(torch.arange(min(len(held_out), config.validation)))
+        exact = torch.nonzero(held_out.draws == 0)[:, 0]  # the noise of drawn labels would count as error
+        self.held_out = held_out.pick((exact if len(exact) else torch.arange(len(held_out)))[: config.validation])
         if not len(self.train) or not len(self.held_out):
             raise PairmiError(f"train head: {len(labels)} labelled states leave nothing to train or to validate on; make more")
         for part, some in (("train", self.train), ("validate", self.held_out)):
@@ -130,11 +138,13 @@ class Distill:
                     "label states with at least two unknown positions"
                 )
         self.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), config.rates)
-        there = from_here(placed(self.backbone, device, config.precision), device)
-        self.buckets, self.held_out_buckets = (
-            LengthBuckets(there, self.train, half=True, device=device),
-            LengthBuckets(there, self.held_out, device=device),
-        )
+
+        def there(backbone: Backbone) -> Backbone:
+            return from_here(placed(reporting(backbone, layers), device, config.precision), device)
+
+        theirs = {grid: there(one.backbone) for grid, one in (own or {}).items()}
+        self.buckets = LengthBuckets(there(model.backbone), self.train, half=True, device=device, own=theirs)
+        self.held_out_buckets = LengthBuckets(there(model.backbone), self.held_out, device=device, own=theirs)
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -158,8 +168,8 @@ class Distill:
         index = batch_of(len(self.train), self.config.batch, step, self.config.seed)
         tally = torch.zeros(2)  # error and what it is a mean over
         for part in self.processes.mine(torch.arange(len(index)).tensor_split(self.processes.count)):
-            for known, true in self.buckets.among(index[part]):
-                predicted, within = triangle(self.head.estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
+            for known, true, backbone in self.buckets.among(index[part]):
+                predicted, within = triangle(related(self.head, backbone).estimate(known)), triangle(pairs(known.masked)) & true.isfinite()
                 error, weight = LOSSES[self.config.loss](predicted, true.nan_to_num(0), within)
                 error.backward()
                 tally += torch.stack([error.detach(), weight]).cpu()
@@ -169,9 +179,11 @@ class Distill:
         """On validation grids: R^2 over all known pairs, and the mean absolute error in nats."""
         found = []
         with torch.no_grad():
-            for known, mi in self.held_out_buckets.among(torch.arange(len(self.held_out))):
+            for known, mi, backbone in self.held_out_buckets.among(torch.arange(len(self.held_out))):
                 within = triangle(pairs(known.masked)) & mi.isfinite()
-                found.append(torch.stack([triangle(self.head.estimate(known).clamp_min(0))[within], mi[within]]).double())
+                found.append(
+                    torch.stack([triangle(related(self.head, backbone).estimate(known).clamp_min(0))[within], mi[within]]).double()
+                )
         predicted, true = torch.cat(found, dim=1)
         error = predicted - true
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)

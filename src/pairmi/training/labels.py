@@ -17,16 +17,21 @@ from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import Transformer
 from pairmi.counting import Counting
-from pairmi.info import pairs
+from pairmi.draw import Streams
+from pairmi.info import entropy_of, pairs
 from pairmi.mi.probe import Probe
+from pairmi.mi.sampled import SampledProbe
 from pairmi.model import Model, device_of
 from pairmi.provenance import provenance
 from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name
 from pairmi.store import Labels, Split, check, joined_labels, part_of, shard_file, triangle, write_index, write_shard
-from pairmi.training.states import State, States, grid_name
-from pairmi.types import PairMatrix, PairmiError, Prediction
+from pairmi.training.states import ByShard, State, States, grid_name
+from pairmi.types import Meter, PairMatrix, PairmiError, Prediction
+
+Probing = Probe | SampledProbe
+SURE = 0.01  # nats: of a position of less entropy nothing is drawn and no pair is labelled; a head cannot say more of these than that
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,12 @@ class Effort:
         return chosen.to(settled.device)
 
 
-def describe(model: Model, states: States, probe: Probe, seed: int, shard: int, effort: Effort) -> dict[str, Any]:
+def describe(model: Model, states: States, probe: Probing, seed: int, shard: int, effort: Effort) -> dict[str, Any]:
     """Everything that labels depend on."""
-    about = {"format": 2, "backbone": identify(model), "form": probe.form, "floor": probe.floor, "seed": seed, "shard": shard}
-    about |= {"length": model.length, "symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about = {"format": 2, "backbone": identify(model), "form": probe.form, "seed": seed, "shard": shard}
+    about |= {"draws": probe.draws} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
+    about |= {"length": None if isinstance(states, ByShard) else model.length}
+    about |= {"symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
     dtype = model.backbone.dtype if isinstance(model.backbone, Transformer | MaskedLM) else torch.float32
     return about | asdict(effort) | ({} if dtype == torch.float32 else {"precision": str(dtype).removeprefix("torch.")})
 
@@ -76,7 +83,7 @@ def _plain(about: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in about.items()}
 
 
-def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | None = None, together: int = 64) -> Labels:
+def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort | None = None, together: int = 64) -> Labels:
     """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
     effort = effort or Effort()
     parts: dict[str, list[torch.Tensor]] = {}
@@ -84,27 +91,62 @@ def label(model: Model, states: Sequence[State], probe: Probe, effort: Effort | 
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
             prediction = backbone(some.to(device_of(model)))
-            settled = probe.settled(prediction)
-            sources = effort.sources(prediction, settled)
-            found = probe.measure(prediction, backbone, sources)
-        seen = prediction.masked if sources is None else sources | settled
-        within, mine, theirs = pairs(prediction.masked), seen[:, :, None], seen[:, None, :]
-        values = {
-            "mi": triangle(torch.where(mine | theirs | ~within, found.matrix.clamp_min(0), torch.nan)).float(),
-            "entropies": found.entropies.float(),
-            "bound": torch.where(mine | theirs, found.bound, 0).amax((1, 2)).float(),
-            "asymmetry": _mean((found.directed - found.directed.transpose(1, 2)).abs(), within & mine & theirs),
-            "inconsistency": _mean(found.inconsistency, within & mine),
-            "rows": found.rows + 1,
-            "masked": prediction.masked.sum(1),
-            "tokens": some,
-        }
+            values = measured(prediction, backbone, probe, effort)
+        values |= {"masked": prediction.masked.sum(1), "tokens": some}
         backbone.complain()
         for name, value in values.items():
             parts.setdefault(name, []).append(value.cpu())
     tensors = {name: torch.cat(values) for name, values in parts.items()}
     source, rules, grids = zip(*((state.source, state.rule, state.grid) for state in states), strict=True)
     return Labels(**tensors, source=source, rule=rules, grid=grids)
+
+
+def measured(prediction: Prediction, backbone: Meter, probe: Probing, effort: Effort) -> dict[str, Tensor]:
+    """The columns of labels that probing fills."""
+    if isinstance(probe, SampledProbe):
+        return drawn(prediction, backbone, probe, effort)
+    return probed(prediction, backbone, probe, effort)
+
+
+def probed(prediction: Prediction, backbone: Meter, probe: Probe, effort: Effort) -> dict[str, Tensor]:
+    """The columns of exact labels."""
+    settled = probe.settled(prediction)
+    sources = effort.sources(prediction, settled)
+    found = probe.measure(prediction, backbone, sources)
+    seen = prediction.masked if sources is None else sources | settled
+    within, mine, theirs = pairs(prediction.masked), seen[:, :, None], seen[:, None, :]
+    return {
+        "mi": triangle(torch.where(mine | theirs | ~within, found.matrix.clamp_min(0), torch.nan)).float(),
+        "entropies": found.entropies.float(),
+        "draws": torch.zeros_like(found.rows),
+        "bound": torch.where(mine | theirs, found.bound, 0).amax((1, 2)).float(),
+        "asymmetry": _mean((found.directed - found.directed.transpose(1, 2)).abs(), within & mine & theirs),
+        "inconsistency": _mean(found.inconsistency, within & mine),
+        "rows": found.rows + 1,
+    }
+
+
+def drawn(prediction: Prediction, backbone: Meter, probe: SampledProbe, effort: Effort) -> dict[str, Tensor]:
+    """The columns of unbiased labels, with random numbers that depend on the tokens of a state alone.
+
+    The label of a pair of which one side was drawn is that side's: as positions are chosen at random, unbiased for the mean of both.
+    """
+    unsure = prediction.masked & (entropy_of(prediction) > SURE)
+    sources = effort.sources(prediction, ~unsure)
+    sources = unsure if sources is None else sources
+    names = torch.tensor([int(grid_name(tokens), 16) >> 1 for tokens in prediction.tokens.cpu()], device=sources.device)
+    found = probe.measure(prediction, backbone, Streams(0, names), sources, each=1)
+    known = pairs(unsure) & (sources[:, :, None] | sources[:, None]) | ~pairs(prediction.masked)
+    nothing = torch.full_like(found.rows, torch.nan, dtype=torch.float32)
+    return {
+        "mi": triangle(torch.where(known, found.matrix, torch.nan)).float(),
+        "entropies": found.entropies.float(),
+        "draws": torch.full_like(found.rows, probe.draws),
+        "bound": torch.full_like(nothing, torch.inf),
+        "asymmetry": nothing,
+        "inconsistency": nothing,
+        "rows": found.rows + 1,
+    }
 
 
 def _mean(values: PairMatrix, within: Bool[Tensor, "B L L"]) -> Float[Tensor, " B"]:
@@ -118,7 +160,7 @@ class Labelling:
 
     model: Model
     states: States
-    probe: Probe
+    probe: Probing
     effort: Effort = field(default_factory=Effort)
 
     def on(self, device: str) -> "Labelling":
@@ -127,16 +169,23 @@ class Labelling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
-        drawn, failures = bisect_failures(lambda _: self._draw(unit), [unit], lambda one: one.name)
+        model = self._model(unit)
+        drawn, failures = bisect_failures(lambda _: self._draw(unit, model), [unit], lambda one: one.name)
         if failures:
             return Outcome(unit, None, tuple(failures))
         made, failures = bisect_failures(
-            lambda some: label(self.model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
+            lambda some: label(model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
         )
         return Outcome(unit, None if failures else joined_labels(made), tuple(failures))
 
-    def _draw(self, unit: Unit) -> list[State]:
-        return self.effort.wanted(self.states.draw(self.model, unit.seed, unit.start // len(unit), len(unit)))
+    def _model(self, unit: Unit) -> Model:
+        if not isinstance(self.states, ByShard):
+            return self.model
+        own = self.states.model_of(unit.start // len(unit))
+        return replace(own, backbone=placed(own.backbone, str(device_of(self.model))))
+
+    def _draw(self, unit: Unit, model: Model) -> list[State]:
+        return self.effort.wanted(self.states.draw(model, unit.seed, unit.start // len(unit), len(unit)))
 
     def _canvas(self, unit: Unit, state: State) -> str:
         return f"{unit.name}: {state.source} canvas {self.model.vocab.decode(state.tokens)}"
@@ -149,7 +198,7 @@ def make_labels(
     count: int,
     *,
     seed: int = 0,
-    probe: Probe | None = None,
+    probe: Probing | None = None,
     effort: Effort | None = None,
     shard: int = 256,
     part: tuple[int, int] = (0, 1),

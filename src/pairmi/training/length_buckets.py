@@ -1,6 +1,6 @@
 """Labelled states with what the backbone says of them, kept by length: a batch has states of many lengths, a pass has one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -15,25 +15,32 @@ from pairmi.types import Backbone, Prediction, Tokens
 class LengthBuckets:
     """The backbone sees every state once; `half` keeps its hidden states in float16, if they are in its range.
 
-    All is kept on the CPU, where there is room for it; what is asked for comes on the device.
+    The states of some grids may have a backbone of their own, as sequences of a structure have; they are kept apart. All is kept on the
+    CPU, where there is room for it; what is asked for comes on the device.
     """
 
-    def __init__(self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu") -> None:
+    def __init__(
+        self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu", own: Mapping[str, Backbone] | None = None
+    ) -> None:
         self.device = device
         self.bucket, self.row = torch.zeros(2, len(labels), dtype=torch.long)  # where each state is
-        self.kept: list[tuple[Prediction, Tensor]] = []
-        for number, (places, some) in enumerate(labels.by_length()):
-            self.bucket[places], self.row[places] = number, torch.arange(len(places))
-            self.kept.append((_predicted(backbone, some.tokens, half), some.mi))
+        self.kept: list[tuple[Backbone, Prediction, Tensor]] = []
+        for places, some in labels.by_length():
+            owners = [grid if grid in (own or {}) else "" for grid in some.grid]
+            for owner in dict.fromkeys(owners):
+                mine = torch.tensor([n for n, other in enumerate(owners) if other == owner])
+                self.bucket[places[mine]], self.row[places[mine]] = len(self.kept), torch.arange(len(mine))
+                whose = own[owner] if own and owner else backbone
+                self.kept.append((whose, _predicted(whose, some.tokens[mine], half), some.mi[mine]))
 
-    def among(self, index: Int[Tensor, " N"]) -> Iterator[tuple[Prediction, Float[Tensor, "B T"]]]:
-        """Prediction and mutual information of some of the states, those of one length together."""
+    def among(self, index: Int[Tensor, " N"]) -> Iterator[tuple[Prediction, Float[Tensor, "B T"], Backbone]]:
+        """Prediction and mutual information of some of the states, those of one length and backbone together, and this backbone."""
         buckets = self.bucket[index]
         for number in buckets.unique().tolist():
-            known, mi = self.kept[number]
+            backbone, known, mi = self.kept[number]
             rows = self.row[index[buckets == number]]
             some = known.rows(rows).to(self.device)
-            yield replace(some, hidden=some.hidden.float()), mi[rows].to(self.device)
+            yield replace(some, hidden=some.hidden.float()), mi[rows].to(self.device), backbone
 
 
 def typical_share(labels: Labels) -> float:

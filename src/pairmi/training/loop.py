@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from pairmi.backbones.checkpoint import load_tensors, save_tensors, write_whole
+from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors, write_whole
 from pairmi.provenance import provenance
 from pairmi.types import PairmiError
 
@@ -159,6 +159,6 @@ def read_log(file: Path) -> list[dict[str, int | float]]:
 def export(checkpoint: Path, out: Path, kind: str, dtype: torch.dtype = torch.float32) -> None:
     """The weights of a checkpoint alone, with what they are, what they come from and how long it took."""
     tensors, about = load_tensors(checkpoint)
-    weights = {name.removeprefix("model."): tensor.to(dtype) for name, tensor in tensors.items() if name.startswith("model.")}
+    weights = {name: tensor.to(dtype) for name, tensor in learnt(tensors).items()}
     described = {"kind": kind, "steps": len(about["rates"]), "seconds": about["seconds"], "provenance": provenance()}
     save_tensors(out, weights, {**about["job"], **described})

@@ -61,6 +61,15 @@ class States(Protocol):
         ...
 
 
+@runtime_checkable
+class ByShard(Protocol):
+    """States of several models with the same weights, a shard of one of them."""
+
+    def model_of(self, shard: int) -> Model:
+        """Whose states a shard has."""
+        ...
+
+
 def grid_name(grid: Int[Tensor, " L"]) -> str:
     """A name for a complete sequence: of its tokens in one byte each, or in four where they need more."""
     tokens = grid.cpu().numpy()
@@ -210,12 +219,12 @@ class ProteinStates:
                 yield State(tokens, "uniform", "", family_name(record.cluster))
 
 
-def states_for(model: Model, data: Path | None) -> States:
+def states_for(model: Model, data: Path | None, each: int | None = None) -> States:
     """Where the states of this kind of model come from; those of proteins begin with the sequences in a FASTA file."""
     if model.task.name == "sudoku":
-        return SudokuStates()
+        return SudokuStates(each=each or SudokuStates.each)
     if not speaks_protein(model.vocab):
         raise PairmiError(f"labels: {model.name} is no 9x9 Sudoku model and none of proteins; states can be drawn for these only")
     if data is None:
         raise PairmiError(f"labels: {model.name} is a model of proteins and needs --data FILE, a FASTA file")
-    return ProteinStates(read_proteins(data, model.longest))
+    return ProteinStates(read_proteins(data, model.longest), each=each or ProteinStates.each)

@@ -8,14 +8,6 @@ from pairmi.types import PairmiError
 Pairs = Float[np.ndarray, "L L"]
 
 
-def apc(scores: Pairs) -> Pairs:
-    """S_ij - S_i. S_.j / S_.. : without what each position has in common with all (the average product correction, Dunn et al. 2008)."""
-    off = ~np.eye(len(scores), dtype=bool)
-    mean = np.where(off, scores, 0).sum(1) / max(1, len(scores) - 1)
-    total = float(mean.mean())
-    return np.where(off, scores - np.outer(mean, mean) / total, 0) if total else np.zeros_like(scores)
-
-
 def candidates(length: int, separation: int) -> tuple[np.ndarray, np.ndarray]:
     """The pairs (i, j) with j - i at least `separation`."""
     return np.triu_indices(length, separation)

@@ -1,0 +1,61 @@
+"""Pictures of prices: frontiers in nats over passes, and whether a budget is what a pass loses."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pairmi.bench import report
+
+LEAST = 1e-3  # nats: less is as good as nothing, and would only stretch a picture
+TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # nats a pass
+
+
+def draw_frontier(found: Sequence[Mapping[str, Any]], file: Path, title: str = "") -> None:
+    """Nats over passes, both on log scales, every point labelled; calibrated settings are stars; what loses nothing is at the bottom."""
+    plt = report.pyplot()
+    figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
+    floor = min((one["nats"] for one in found if one["nats"] > LEAST), default=LEAST) / 3
+    ours = sorted((one for one in found if "charge=calibrated" in one["rule"]), key=lambda one: float(one["passes"]))
+    if ours:
+        axis.plot(
+            [one["passes"] for one in ours], [max(one["nats"], floor) for one in ours], "-", color="k", lw=1, label="mi-bound, calibrated"
+        )
+    for one in found:
+        color, marker = ("k", "*") if one in ours else report.STYLES.get(report.family(one["rule"]), ("tab:brown", "."))
+        height = max(one["nats"], floor)
+        axis.plot([one["passes"]], [height], marker, color=color, ms=9 if one in ours else 6, alpha=0.85)
+        low, high = (max(end, floor) for end in one["interval"])
+        axis.plot([one["passes"]] * 2, [low, high], "-", color=color, lw=0.8, alpha=0.4)
+        text = one["rule"].replace("mi-bound:charge=calibrated,", "").replace("mi-bound:budget", "mi-bound budget")
+        text += " (0)" if one["nats"] < floor else ""
+        axis.annotate(text, (one["passes"], height), (4, 3), textcoords="offset points", fontsize=6)
+    axis.set(xscale="log", yscale="log", xlabel="passes", ylabel="price (nats lost a sequence)", title=title)
+    report.label_passes(axis)
+    axis.grid(alpha=0.25)
+    report.save(figure, file)
+
+
+def draw_reliability(checks: Mapping[str, Sequence[Mapping[str, Any]]], file: Path) -> None:
+    """Measured nats a pass, with two standard errors, over the budget that was asked for; 20 % to both sides are shaded."""
+    plt = report.pyplot()
+    figure, axis = plt.subplots(figsize=(5, 4.5), layout="constrained")
+    every = [one for some in checks.values() for one in some]
+    ends = [
+        min(min(one["budget"], one["measured"]) for one in every) / 1.5,
+        1.5 * max(max(one["budget"], one["measured"]) for one in every),
+    ]
+    axis.plot(ends, ends, color="tab:gray", lw=0.8)
+    axis.fill_between(ends, [0.8 * end for end in ends], [1.2 * end for end in ends], color="tab:gray", alpha=0.15, lw=0)
+    for name, some in checks.items():
+        asked, measured = [one["budget"] for one in some], [one["measured"] for one in some]
+        axis.errorbar(
+            asked, measured, [min(2 * one["error"], 0.95 * one["measured"]) for one in some], fmt="o-", ms=4, lw=1, capsize=3, label=name
+        )
+    axis.set(xscale="log", yscale="log", xlabel="budget (nats a pass)", ylabel="measured (nats a pass)")
+    ticks = sorted({one["budget"] for one in every})
+    for one, values in ((axis.xaxis, ticks), (axis.yaxis, [tick for tick in TICKS if ends[0] <= tick <= ends[1]])):
+        one.set_ticks(values, [f"{value:g}" for value in values])
+        one.set_ticks([], minor=True)
+    axis.legend(frameon=False)
+    axis.grid(alpha=0.25)
+    report.save(figure, file)

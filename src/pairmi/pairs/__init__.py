@@ -1,0 +1,1 @@
+"""Scores of pairs of positions as results: numbers, pictures, pages, files."""
