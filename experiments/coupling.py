@@ -1,6 +1,6 @@
 """What drawing dependent positions together saves: price, validity, passes, rows and time on 9x9 Sudoku, and prices on proteins.
 
-    python experiments/coupling.py [--only price exact plain verified solve protein worlds cost] [--page]
+    python experiments/coupling.py [--only price exact plain verified solve protein worlds cost picture] [--page]
 
 Units of 50 sequences are kept in --records, so that an interrupted run goes on where it stopped; --page writes docs/coupling.md and its
 pictures from what there is. One walk prices marginals and learnt tables on the same sets; exact tables (a row more for each member) come on the
@@ -24,9 +24,9 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.pricing.price import measure
 from pairmi.spec import rule
-from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
+from pairmi.tasks.sudoku.puzzles import TEST, complete_grids, minimal_puzzles
 from pairmi.tasks.tables import markov_chain, permutations, random_table
-from studies.coupling import best_passes, cost_of_coupling, rule_passes
+from studies.coupling import best_passes, cost_of_coupling, moved_by, rule_passes
 
 UNIT = 50
 SETS = (  # who is filled together, from careful to reckless
@@ -107,6 +107,12 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             for spec in ("sequential", SETS[2], f"{SETS[2]},draw=coupled", SETS[0], f"{SETS[0]},draw=coupled"):
                 for part in tqdm(list(units(0, options.puzzles)), desc=f"solve {spec}"):
                     made(model, ledger, spec, {"greedy": True}, part, list(puzzles[part[0] : part[-1] + 1]), "solve")
+        if what == "picture":
+            grid = complete_grids(1, TEST)[0]
+            hidden = torch.rand(81, generator=torch.Generator().manual_seed(1)) < 0.65
+            canvas = torch.where(hidden, model.vocab.size, grid)
+            key = {"what": "picture", "cell": "most uncertain"} | depends_on(model, f"{SETS[0]},draw=coupled")
+            ledger.measured(key, lambda: moved_by(model, canvas))  # noqa: B023
         if what == "cost":
             ledger.measured({"what": "cost"} | depends_on(model, f"{SETS[0]},draw=coupled"), lambda: cost_of_coupling(model, SETS[0]))
 
@@ -133,7 +139,7 @@ def others(ledger: Ledger, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ("price", "exact", "plain", "verified", "solve", "protein", "worlds", "cost")
+    every = ("price", "exact", "plain", "verified", "solve", "protein", "worlds", "cost", "picture")
     parser.add_argument("--only", nargs="+", choices=every, default=every)
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--boards", type=int, default=1000)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +11,9 @@ from torch import Tensor
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.stopwatch import Stopwatch, timed_passes
 from pairmi.commit import Sampling
+from pairmi.counting import Counting
 from pairmi.decoding import decode
+from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.model import Model
 from pairmi.pricing.exact import exact_price
@@ -111,3 +114,23 @@ def cost_of_coupling(model: Model, spec: str, boards: int = 64) -> dict[str, flo
     passes = sum(one.passes for one in made) / boards
     seconds = {name: watch.seconds[name] for name in ("pass", "coupling")}
     return seconds | {"share": seconds["coupling"] / seconds["pass"], "members": canvases.shape[1] / passes, "boards": float(boards)}
+
+
+def moved_by(model: Model, canvas: Tensor) -> dict[str, Any]:
+    """How far the others move (total variation) when the most uncertain position takes its likeliest symbol: by exact and by learnt tables."""
+    if model.tables is None:
+        raise PairmiError(f"moved_by: model {model.name!r} has no tables")
+    meter = Counting(model)
+    prediction = meter(canvas[None])
+    position = int(torch.where(prediction.masked[0], entropy_of(prediction)[0], -1).argmax())
+    symbol = prediction.log_probs[0, position].argmax()
+    others = torch.nonzero(prediction.masked[0])[:, 0]
+    others = others[others != position]
+    rows, one = prediction.rows(torch.zeros_like(others)), torch.ones_like(others)
+    found = {"canvas": canvas.tolist(), "position": position, "symbol": int(symbol)}
+    for name, coupling in (("exact", ProbedTables()), ("learnt", model.tables)):
+        state = coupling.begin(rows, torch.stack([torch.full_like(others, position), others], dim=1), meter)
+        state = coupling.after(state, one - 1, symbol.expand_as(others), meter)
+        far = total_variation(coupling.shifted(state, one), prediction.log_probs[0, others])
+        found[name] = torch.zeros(len(canvas), dtype=torch.float64).index_copy(0, others, far).tolist()
+    return found
