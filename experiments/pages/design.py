@@ -221,6 +221,12 @@ def page(
         else "**A pilot without a head**: only rules that look at no pairs, or at contacts (`mi=structural`) in the place of mutual information, at settings that were fixed beforehand."
     )
 
+    how = (
+        f"How the settings were chosen: every setting at temperature 1 on a few structures, one sequence each, with other seeds.\n\n{report.table(chosen_on, PRICED)}\n\n"
+        if chosen_on
+        else ""
+    )
+
     def told(rows: Sequence[Record], columns: Sequence[str] = PRICED) -> str:
         return report.table(rows, columns) if rows else "Not measured."
 
@@ -242,11 +248,7 @@ At temperature 0.1, the original's default, both sides of the comparison are sha
 
 ![prices](figures/design_prices.png)
 
-How the settings were chosen: every setting at temperature 1 on a few structures, one sequence each, with other seeds.
-
-{told(chosen_on)}
-
-## Designs
+{how}## Designs
 
 Temperature {options.temperature:g}. `passes` a design, `for 100` residues; `rows` evaluated; `seconds` of one core a design, everything included; `recovery` of native residues; `perplexity` of the designs under sequential scoring, from the first residue to the last;
 residues that `differ` between two designs of a structure; share of `distinct` sequences. A verified design has the distribution of one-by-one decoding in the rule's order: it saves passes, not rows.
