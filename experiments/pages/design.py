@@ -153,7 +153,11 @@ def draw(choosing: Sequence[Record], final: Sequence[Record], file: Path) -> Non
         for row in rows:
             family, ours = report.family(row["rule"]), "calibrated" in row["rule"]
             color, marker = ("k", "*") if ours else report.STYLES[family]
-            label = "mi-bound, calibrated" if ours else family + (", random order" if "by=random" in row["rule"] else "")
+            label = (
+                "mi-bound, calibrated"
+                if ours
+                else family + (", random order" if "by=random" in row["rule"] else ", contacts" if "structural" in row["rule"] else "")
+            )
             fill = "none" if "by=random" in row["rule"] else color
             shown = {"label": label} if label not in labelled else {}
             axis.plot(
@@ -215,10 +219,11 @@ def page(
     draw(chosen_on, prices[1.0], options.out.parent / "figures" / "design_prices.png")
     made, about = design_rows(ledger, options.temperature), ", ".join(f"{key} {value}" for key, value in provenance().items())
     names = sorted({record["settings"]["structure"] for record in kept(ledger, "price", seed=pricing)})
+    sizes = [record["residues"] for record in kept(ledger, "price", seed=pricing)]
     heads = (
         "Each is designed with a head and a calibrated charge that have never seen it: two folds by structure, and what is used for one is made on the other."
         if head
-        else "**A pilot without a head**: only rules that look at no pairs, or at contacts (`mi=structural`) in the place of mutual information, at settings that were fixed beforehand."
+        else "**A pilot without a head**: only rules that look at no pairs, or at contacts (`mi=structural`) in the place of mutual information, at a few settings that were not tuned. With so few structures the intervals are rough."
     )
 
     how = (
@@ -232,7 +237,7 @@ def page(
 
     return f"""# Protein design in fewer passes
 
-Printed by `python experiments/protein_design.py{" --headless" if head is None else ""}` ({about}). ProteinMPNN (Dauparas et al. 2022) on {len(names)} structures: {", ".join(names)}. {heads} Intervals (95 %) are over structures.
+Printed by `python experiments/protein_design.py{" --headless" if head is None else ""}` ({about}). ProteinMPNN (Dauparas et al. 2022) on {len(names)} structures of {min(sizes)} to {max(sizes)} residues: {", ".join(names)}. {heads} Intervals (95 %) are over structures.
 
 ## What a rule loses
 
