@@ -4,12 +4,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test lint chromium bench clean
+.PHONY: demo test lint chromium docs package bench clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python experiments/demo.py
 
-test: lint chromium
+test: lint chromium docs
 	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --dist loadfile --ignore tests/spread
 	$(RUN) pytest tests/spread  # alone: it looks for processes that are left behind
 
@@ -23,6 +23,15 @@ lint: $(VENV)/dev.stamp
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
+
+docs: $(VENV)/dev.stamp  # the site, to build/docs/index.html; tutorials are executed
+	rm -rf build/docs
+	OMP_NUM_THREADS=1 $(RUN) sphinx -W --keep-going -q -d build/doctrees docs build/docs
+
+package: $(VENV)/dev.stamp  # wheel and sdist, to dist/
+	rm -rf dist
+	$(RUN) build --no-isolation
+	$(RUN) twine check --strict dist/*
 
 bench: $(VENV)/dev.stamp
 	$(VENV)/bin/pairmi bench exact --verify --figure docs/figures/exact.png

@@ -41,7 +41,7 @@ class Plan:
     tune: int
 
 
-PLANS = {"sudoku": Plan(81, 32, 128, 96), "protein": Plan(64, 24, 128, 96), "antiberty": Plan(118, 6, 16, 16)}
+PLANS = {"sudoku": Plan(81, 24, 104, 64), "protein": Plan(64, 24, 128, 96), "antiberty": Plan(118, 6, 16, 16)}
 
 
 def guided(name: str) -> Model:
@@ -105,13 +105,13 @@ def tuned(name: str, model: Model, ledger: Ledger) -> dict[str, Any]:
 def main() -> None:
     """Do it for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=list(PLANS), choices=list(PLANS), metavar="MODEL")
+    parser.add_argument("models", nargs="*", default="all", choices=[*PLANS, "all"], metavar="MODEL")
     parser.add_argument("--no-write", action="store_true", help="leave the heads as they are")
     parser.add_argument("--records", type=Path, default=Path("runs/price"), help="folder")
     options = parser.parse_args()
     torch.set_num_threads(1)
     ledger = Ledger(options.records / "calibrations.jsonl")
-    for name in options.models:
+    for name in PLANS if options.models == "all" else options.models:
         model = calibrated(name, ledger)
         print(f"{name}: slope {model.calibration.slope:.2f}, offset {model.calibration.offset:.2f}", flush=True)  # type: ignore[union-attr]
         rule = tuned(name, model, ledger)

@@ -8,7 +8,7 @@ from typing import Any
 import pairmi
 from pairmi.bench import report
 from pairmi.model import Model
-from pairmi.types import Result
+from pairmi.results import Result
 
 WITHOUT_MI = "eb:budget=0.1"  # the best of docs/price.md at the price of the tuned rule
 PICTURE = Path("pairmi-demo.png")

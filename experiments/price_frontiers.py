@@ -27,10 +27,10 @@ from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 
 MARK = "<!-- below: written by experiments/price_frontiers.py -->"
 OURS = tuple(f"mi-bound:charge=calibrated,budget={b:g}" for b in (0.04, 0.15, 0.01, 0.08, 0.3))
-SURE = ("eb:budget=0.1", "eb:budget=0.5", "eb:budget=1.5", "threshold:threshold=0.9", "threshold:threshold=0.7", "top-k:k=2")
-UNSURE = ("top-k:k=2", "top-k:k=4", "top-k:k=8", "eb:budget=4", "eb:budget=8", "eb:budget=16", "threshold:threshold=0.15")
-PAIRWISE = ("mi-bound:budget=0.02", "mi-bound:budget=0.05", "mi-bound:budget=0.2", "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4")
-BOTH = (*PAIRWISE, "mi-guided:budget=0.6")
+SURE = ("eb:budget=0.1", "eb:budget=0.5", "eb:budget=1.5", "top-k:k=2", "threshold:threshold=0.9", "threshold:threshold=0.7")
+UNSURE = ("top-k:k=4", "top-k:k=2", "eb:budget=8", "eb:budget=4", "top-k:k=8", "eb:budget=16", "threshold:threshold=0.15")
+KNOBS = ("mi-bound:budget=0.06,entropy_weight=0.02,penalty=4", "mi-bound:budget=0.02")
+PAIRWISE = ("mi-bound:budget=0.05", "mi-bound:budget=0.2")
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,33 @@ class Scene:
     rules: tuple[str, ...]
 
 
-REST = ("factor:factor=0.2", "klass:threshold=0.9,drift=0.1,history=1", "maskgit:steps=24,noise=0", "independent-set:threshold=0.005")
-LATE = ("factor:factor=4", "klass:threshold=0.2,drift=0.05", "maskgit:steps=12,noise=0", "independent-set:threshold=0.02")
+def telling(plain: tuple[str, ...], pairwise: tuple[str, ...], rest: tuple[str, ...]) -> tuple[str, ...]:
+    """The most telling rules first."""
+    return (*OURS[:3], *plain[:4], *pairwise[:2], *OURS[3:], *plain[4:], *pairwise[2:], *rest)
+
+
+REST = (
+    "mi-guided:budget=0.6",
+    "demask:budget=0.1",
+    "factor:factor=0.2",
+    "klass:threshold=0.9,drift=0.1,history=1",
+    "maskgit:steps=24,noise=0",
+    "independent-set:threshold=0.005",
+)
+LATE = (
+    "mi-guided:budget=8",
+    "demask:budget=0.5",
+    "factor:factor=4",
+    "klass:threshold=0.2,drift=0.05",
+    "maskgit:steps=12,noise=0",
+    "independent-set:threshold=0.02",
+)
+BOARDS, CHAINS = telling(SURE, (*KNOBS, *PAIRWISE), REST), telling(UNSURE, (*PAIRWISE, *KNOBS), LATE)
 SCENES = {
-    "generating": Scene("sudoku", 48, "9x9 Sudoku from the empty board", (*OURS, *SURE, *BOTH, *REST)),
-    "protein": Scene("protein", 64, "proteins of 64 residues", (*OURS, *UNSURE, *PAIRWISE[:3], "mi-guided:budget=8", *LATE)),
-    "solving": Scene("sudoku", 48, "minimal 9x9 puzzles with one solution", (*OURS, *SURE, *BOTH, *REST)),
-    "antiberty": Scene(
-        "antiberty", 24, "antibody chains of 118 residues", (*OURS[:3], *UNSURE[:6], *PAIRWISE[1:3], "mi-guided:budget=4", *LATE)
-    ),
+    "generating": Scene("sudoku", 48, "9x9 Sudoku from the empty board", BOARDS),
+    "protein": Scene("protein", 64, "proteins of 64 residues", CHAINS),
+    "solving": Scene("sudoku", 48, "minimal 9x9 puzzles with one solution", BOARDS),
+    "antiberty": Scene("antiberty", 24, "antibody chains of 118 residues", CHAINS),
 }
 
 
@@ -63,11 +81,11 @@ def canvases_of(name: str, model: Model) -> list[Any]:
     return [empty(model, scene.model)] * scene.sequences
 
 
-def priced(name: str, calibrations: Ledger, ledger: Ledger, seed: int) -> None:
-    """Price every rule of a scene that is not in the records."""
+def priced(name: str, calibrations: Ledger, ledger: Ledger, seed: int, first: int | None) -> None:
+    """Price the rules of a scene, or the first so many, that are not in the records."""
     scene, model = SCENES[name], calibrated(SCENES[name].model, calibrations)
     canvases = canvases_of(name, model)
-    for spec in tqdm(scene.rules, desc=name):
+    for spec in tqdm(scene.rules[:first], desc=name):
         charge = {"calibration": model.calibration.about()} if "calibrated" in spec and model.calibration else {}
         key = key_of(scene.model) | {"scene": name, "rule": spec, "sequences": len(canvases), "seed": seed} | charge
         ledger.measured(key, lambda: tuning.price(model, canvases, spec, seed=seed).about())  # noqa: B023
@@ -150,16 +168,17 @@ def page(ledger: Ledger, calibrations: Ledger, out: Path) -> str:
 def main() -> None:
     """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenes", nargs="*", default=list(SCENES), choices=list(SCENES), metavar="SCENE")
+    parser.add_argument("scenes", nargs="*", default="all", choices=[*SCENES, "all"], metavar="SCENE")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
+    parser.add_argument("--first", type=int, help="only so many rules of each scene: the most telling stand first")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--records", type=Path, default=Path("runs/price"), help="folder")
     parser.add_argument("--out", type=Path, default=Path("docs/price.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     calibrations, ledger = Ledger(options.records / "calibrations.jsonl"), Ledger(options.records / "frontiers.jsonl")
-    for name in [] if options.page else options.scenes:
-        priced(name, calibrations, ledger, options.seed)
+    for name in [] if options.page else SCENES if options.scenes == "all" else options.scenes:
+        priced(name, calibrations, ledger, options.seed, options.first)
     before = options.out.read_text().partition(MARK)[0] if options.out.is_file() else ""
     options.out.write_text(before.rstrip() + "\n\n" + page(ledger, calibrations, options.out))
 

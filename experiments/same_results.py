@@ -57,8 +57,9 @@ def main() -> int:
         FILE.write_text(json.dumps(found, indent=0) + "\n")
         return 0
     stored = json.loads(FILE.read_text())
-    different = [name for name, digest in found.items() if stored.get(name) != digest]
-    print(f"{len(found) - len(different)} of {len(found)} are the same bit by bit", *different, sep="\n  different: ")
+    known = {name: digest for name, digest in found.items() if name in stored}  # rules that are newer than the digests have none
+    different = [name for name, digest in known.items() if stored[name] != digest]
+    print(f"{len(known) - len(different)} of {len(known)} are the same bit by bit", *different, sep="\n  different: ")
     return bool(different)
 
 

@@ -1,10 +1,18 @@
 """docs/sampled.md: probing by draws: unbiased, with which error, at what price; and heads that learn from drawn labels.
 
-    python experiments/sampled.py [--data FASTA] [--rows 16384] [--heads] [--only PART]
+    python experiments/sampled.py [--seeds N] [--data FASTA] [--rows N] [--heads MODEL[=FILE] ...] [--only PART]
 
-Every measurement is kept in --records: an interrupted run goes on where it stopped, and a page can be written from parts that were
-measured one by one (--only). Without --data, a FASTA file of the protein model's training sequences, nothing is learnt from labels. With
---heads the heads in the package are scored on the test stores in --records (see `pairmi labels --only test` in weights/README.md).
+Every measurement is kept in --records: an interrupted run goes on where it stopped, and the page can be written from parts that were
+measured one by one (--only). With --data, a FASTA file of the protein model's training sequences, heads learn from labels that cost equal
+rows; they are validated and tested on exact labels of other families, which must be there:
+
+    pairmi labels --backbone protein --precision bfloat16 --data FASTA --shard 128 --each 6 --seed 1 --form kl --floor 0 --positions 4 --states 512 --only test --out RECORDS/protein-test
+    pairmi labels ... --only validation --out RECORDS/protein-validation
+
+--heads scores heads on the test store of their backbone: MODEL is the one in the package, MODEL=FILE another, such as one from
+
+    pairmi labels --backbone protein --precision bfloat16 --data FASTA --shard 64 --each 6 --only train --draws 1 --positions 16 --states 3072 --out RECORDS/protein-1x16
+    pairmi train head --backbone protein --precision bfloat16 --labels RECORDS/protein-1x16 RECORDS/protein-validation --layers 2 4 6 --rate 3e-3 --inner 64 --forms 8 --batch 32 --steps 2000 --decay 0.7 --run RUN --out FILE
 """
 
 import argparse
@@ -15,6 +23,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
+from scipy import stats
 from torch import Tensor
 
 from pairmi.backbones.checkpoint import save_tensors
@@ -38,10 +47,10 @@ from pairmi.training.length_buckets import typical_share
 from pairmi.training.loop import fit
 from pairmi.training.optimizer import Rates
 from pairmi.training.states import ProteinStates
-from pairmi.types import Backbone, Prediction, Tokens
+from pairmi.types import Backbone, Prediction, Tokens, Vocab
 
 Record = dict[str, Any]
-PROTEIN = "MKT.Y...A.QRQ.S..KSHF..QLE....GLIEVQ.PIL.R.G.GTQDN"  # the first half of an enzyme, 22 of 53 residues unknown
+PROTEIN = "MKT.Y...A.QRQ.S..KSHF..QLE....GLIEVQ.PIL.R.G.GTQDN"  # 18 of 53 residues unknown
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASG....DTYIHWVRQAPGKGLEWVARI...NGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC......DGFY.MDYWGQGTLVTVSS"
 LAYERS, SIZES = [2, 4, 6], {"inner": 64, "forms": 8, "rank": 16, "mixer": 16, "hops": 0, "edges": 4, "reach": 0}
 WAYS: dict[str, tuple[int, int]] = {  # of spending rows: draws (0 = every symbol) and positions of a state (0 = all)
@@ -78,13 +87,33 @@ class Remembering:
         return Prediction(tokens, log_probs, log_probs[:, :, :1])
 
 
+@dataclass(frozen=True)
+class Large:
+    """Three positions over 600 symbols; what is seen at one moves the logits of the others by random numbers."""
+
+    size: int = 600
+    length: int = 3
+
+    @property
+    def vocab(self) -> Vocab:
+        return Vocab(tuple(map(chr, range(1000, 1000 + self.size))), ".")
+
+    def __call__(self, tokens: Tokens) -> Prediction:
+        rng = torch.Generator().manual_seed(0)
+        base, moves = (torch.randn(n, self.size, generator=rng, dtype=torch.float64) for n in (3, self.size))
+        seen = torch.where((tokens < self.size)[:, :, None], moves[tokens.clamp_max(self.size - 1)], 0).sum(1, keepdim=True)
+        log_probs = torch.log_softmax(base + 0.7 * seen, -1)
+        return Prediction(tokens, log_probs, log_probs[:, :, :1])
+
+
 def worlds() -> dict[str, tuple[Remembering, Tokens]]:
-    """Exact tables of a small and a large alphabet, and the protein model."""
+    """Exact tables, a large alphabet, and the protein model."""
     rng = torch.Generator().manual_seed(0)
     found: dict[str, tuple[Remembering, Tokens]] = {}
     for name, length, size in (("table of 5 symbols", 5, 5), ("table of 35 symbols", 3, 35)):
         world = random_table(length, size, rng, 0.0, 1.0)
         found[name] = Remembering(Tabular(world.support, world.weights, world.symbols)), torch.full((1, length), size)
+    found["600 symbols"] = Remembering(Large()), torch.full((1, 3), 600)
     model = load("protein")
     return found | {"protein": (Remembering(model), model.vocab.encode(PROTEIN)[None])}
 
@@ -103,7 +132,8 @@ def unbiased(backbone: Remembering, tokens: Tokens, form: str, draws: int, seeds
     values, errors, true = found.matrix[:, upper], found.error[:, upper], truth[upper]
     spread = values.std(0)
     z = (values.mean(0) - true) / (spread / seeds**0.5).clamp_min(1e-15)
-    inside = (values - true).abs() <= 1.96 * errors + 1e-12
+    student = float(stats.t.ppf(0.975, draws))  # both directions together have at most so many strata
+    covered = [((values - true).abs() <= wide * errors + 1e-12).double().mean() for wide in (1.96, student)]
     limit = float(torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor(1 - 0.025 / len(true))))
     return {
         "form": form,
@@ -116,7 +146,8 @@ def unbiased(backbone: Remembering, tokens: Tokens, form: str, draws: int, seeds
         "means inside their own 95 %": float((z.abs() <= 1.96).double().mean()),
         "true error / mean": float(spread.mean() / true.mean()),
         "estimated / true variance": float(errors.square().mean() / spread.square().mean().clamp_min(1e-30)),
-        "95 % intervals cover": float(inside.double().mean()),
+        "1.96 errors cover": float(covered[0]),
+        "Student's 95 % cover": float(covered[1]),
     }
 
 
@@ -159,21 +190,46 @@ def variances(p: Float[Tensor, " V"], f: Float[Tensor, "J V"], draws: int) -> di
     return {name: float(value.mean()) for name, value in found.items()}
 
 
-def compared(model: Model, canvas: str, draws: Sequence[int]) -> list[Record]:
-    """The mean over the unknown positions of a canvas, relative to plain draws."""
+Tables = list[tuple[Float[Tensor, " V"], Float[Tensor, "J V"]]]  # of each unknown position: its marginal, and f_j(v) for every other
+
+
+def tables(model: Model, canvas: str) -> Tables:
+    """What every symbol of every unknown position of a canvas moves."""
     tokens = model.vocab.encode(canvas)
-    masked, base = tokens == model.vocab.size, model(tokens[None]).log_probs[0]
-    total: dict[int, dict[str, float]] = {k: {} for k in draws}
+    masked, base, found = tokens == model.vocab.size, model(tokens[None]).log_probs[0], []
     for i in torch.nonzero(masked)[:, 0].tolist():
         rows = tokens.repeat(model.vocab.size, 1)
         rows[:, i] = torch.arange(model.vocab.size)
         others = masked.clone()
         others[i] = False
         f = DIVERGENCES["kl"](model(rows).log_probs[:, others], base[others].expand(len(rows), -1, -1)).T
-        for k in draws:
-            for name, value in variances(base[i].double().exp(), f, k).items():
-                total[k][name] = total[k].get(name, 0.0) + value
-    return [{"way": name} | {f"K = {k}": total[k][name] / total[k]["plain"] for k in draws} for name in total[draws[0]]]
+        found.append((base[i].double().exp(), f))
+    return found
+
+
+def compared(found: Tables, draws: Sequence[int]) -> list[Record]:
+    """Variances, the mean over the unknown positions of a canvas, relative to plain draws."""
+    total = {k: [variances(p, f, k) for p, f in found] for k in draws}
+    sums = {k: {name: sum(one[name] for one in each) for name in each[0]} for k, each in total.items()}
+    return [{"way": name} | {f"K = {k}": sums[k][name] / sums[k]["plain"] for k in draws} for name in sums[draws[0]]]
+
+
+def controlled(found: Tables) -> Record:
+    """What a control g leaves of the variance of f: f - (g - E g), where g is the true MI of the pair times a factor of the symbol.
+
+    The factor is its surprise over the entropy, or a number for each symbol that is fitted on the other positions of the canvas.
+    """
+    before, left = 0.0, {"surprise of the symbol": 0.0, "a factor for each symbol": 0.0}
+    fits = [((p * f * (f @ p)[:, None]).sum(0), (p * (f @ p)[:, None].square()).sum(0)) for p, f in found]
+    for n, (p, f) in enumerate(found):
+        mean = (f @ p)[:, None]
+        above, below = (sum(fit[side] for m, fit in enumerate(fits) if m != n) for side in (0, 1))
+        factors = (-p.log() / -torch.xlogy(p, p).sum(), above / below)
+        before += float((p * (f - mean).square()).sum())
+        for name, factor in zip(left, factors, strict=True):
+            rest = f - mean * factor
+            left[name] += float((p * (rest - (rest @ p)[:, None]).square()).sum())
+    return {name: value / before for name, value in left.items()}
 
 
 def stopped(backbone: Remembering, tokens: Tokens, error: float, seeds: int) -> Record:
@@ -243,13 +299,15 @@ def parts(options: argparse.Namespace) -> dict[str, Callable[[], Record]]:
                 {"world": name} | unbiased(backbone, tokens, form, k, options.seeds)
                 for name, (backbone, tokens) in worlds().items()
                 for form in ("kl", "tv")
-                for k in (2, 4, 8, 16)
+                for k in ((16, 32, 64, 128) if backbone.vocab.size > 500 else (2, 4, 8, 16))
                 if k < backbone.vocab.size
             ]
         }
 
     def ways() -> Record:
-        return {name: compared(load(name), canvas, (2, 4, 8, 16)) for name, canvas in (("protein", PROTEIN), ("antiberty", HEAVY))}
+        known = {name: tables(load(name), canvas) for name, canvas in (("protein", PROTEIN), ("antiberty", HEAVY))}
+        controls = [{"backbone": name} | controlled(found) for name, found in known.items()]
+        return {name: compared(found, (2, 4, 8, 16)) for name, found in known.items()} | {"controls": controls}
 
     def errors() -> Record:
         backbone, tokens = worlds()["protein"]
@@ -280,15 +338,16 @@ def page(found: dict[str, Record], options: argparse.Namespace) -> str:
     first = found["draws"]["rows"]
     columns = [column for column in first[0] if column not in ("1 + N K", "allowed")]
     assert all(row["rows"] == row["1 + N K"] for row in first)
+    assert all(abs(row["bias"]) < 0.1 * row["error"] for row in found["errors"]["rows"])
     return f"""# Probing by draws
 
-Printed by `python experiments/sampled.py` ({about}).
+Printed by `python experiments/sampled.py --seeds {options.seeds}` ({about}).
 
 The `kl` form is an expectation, I(i -> j) = E_(v ~ p_i) KL(q_(j|v) || p_j), and so is `tv`: a symbol that is drawn from p_i tells, in one row, an unbiased value for every j, whatever the vocabulary. `draws=K` spends K rows a position, 1 + N K in all.
 
 * **The likeliest symbols exactly, the tail by draws.** With m exact symbols and T = K - m draws from the tail of mass t the variance is at most t^2 / T times that of one draw from the tail; m is the best of those with m <= K (1 - t), for which no function has more variance than with K plain draws.
 * **Strata.** The tail is cut into strata of equal mass. Rules and labels draw once in each, which has the least variance; a measurement (`mutual_information`, `pairmi mi`) draws twice in each, so that every stratum tells its own variance: its squared standard error is unbiased. With one draw in all there is none, and the error is infinite; where K reaches the number of symbols, it is 0 and the probe is full.
-* **The error is a standard error, not a promise.** Of few draws of something skewed it is rough, and 95 % intervals (1.96 errors) cover less: see the last column. `error=E` draws again, as often as before, until every entry's standard error is at most E; it also heeds what all pairs together say of the spread, as two draws may be alike by chance.
+* **The error is a standard error, not a promise.** Of few draws of something skewed it is rough, and 1.96 errors cover less than 95 %; Student's t with K degrees of freedom is nearer: see the last columns. `error=E` draws again, as often as before, until every entry's standard error is at most E; it also heeds what all pairs together say of the spread, as two draws may be alike by chance.
 
 ```python
 import pairmi
@@ -307,7 +366,7 @@ assert pairmi.decode(world, "." * 16, "mi-bound:mi=probe,draws=2").probe_rows > 
 
 {report.table(first, columns)}
 
-Not one mean is off. Intervals cover 93-97 % only where the tail has many symbols and many draws; from a few draws over 20 symbols with a skewed tail they cover far less. For certainty use `floor=`, which bounds the error, or more draws.
+No mean is further off than chance allows for so many pairs. Intervals cover 93-97 % only where the tail has many symbols and many draws; from a few draws over 20 symbols with a skewed tail they cover far less, however wide Student makes them, as what was not seen differs from what was. For certainty use `floor=`, which bounds the error, or more draws.
 
 ## Ways of drawing, at equal rows
 
@@ -319,11 +378,17 @@ AntiBERTy, peaked ones:
 
 {report.table(found["ways"]["antiberty"], tuple(found["ways"]["antiberty"][0]))}
 
-Systematic draws (one random number for all strata) are about as good as one in a stratum, but can be worse than plain draws; sorting the tail by probability helps little and takes 100 times as long as finding the likeliest symbols among 126,464.
+Systematic draws (one random number for all strata) are about as good as one in a stratum, but can be worse than plain draws; sorting the tail by probability helps little, and a large vocabulary is sorted far slower than its likeliest symbols are found.
+
+**Control variates** (for labels: the current head times what is known of the symbol). The share of the variance of a draw that would be left if the head were perfect:
+
+{report.table(found["ways"]["controls"], tuple(found["ways"]["controls"][0]))}
+
+The surprise of a symbol predicts nothing of what it moves. A factor for each symbol saves at best as many rows as the table says, with a perfect head; it was not built.
 
 ## Until an error
 
-`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is unbiased only up to the last column.
+`protein`, from 4 draws; the number of rows depends on what was drawn, so the result is biased by the last column: less than a tenth of the error asked for. Rounds are wasteful near the size of the alphabet: the full probe takes 20 rows a position here.
 
 {report.table(found["errors"]["rows"], tuple(found["errors"]["rows"][0]))}
 

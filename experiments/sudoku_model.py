@@ -93,18 +93,16 @@ def disjoint(*tests: Puzzles) -> None:
 
 def lines(options: argparse.Namespace, minimal: Puzzles, test: Puzzles) -> dict[str, Line]:
     """What is measured, by name; with --only, what begins with one of these words."""
-    few = max(1, options.count // 10)
+    few = options.few
     named: dict[str, Line] = {
         f"minimal, {SUREST}": (Boards("minimal", "test", minimal.canvases, minimal.solutions), "sequential", GREEDY),
         f"test, {SUREST}": (Boards("puzzles", "test", test.canvases, test.solutions), "sequential", GREEDY),
         "generate, most confident first": (make_boards("empty", options.boards), "sequential", DRAWN),
-        "generate, random order": (make_boards("empty", few), "sequential:by=random", DRAWN),
-        "generate, temperature 0.7": (make_boards("empty", few), "sequential", Sampling(temperature=0.7)),
         "test, temperature 1": (make_boards("puzzles", few), "sequential", DRAWN),
         "test, largest margin first, argmax": (make_boards("puzzles", few), "sequential:by=margin", GREEDY),
     }
     for file in sorted(options.lists.glob("*.txt")) if options.lists else []:
-        listed = public_list(file, few)
+        listed = public_list(file, options.listed)
         name = f"{file.stem} (first {len(listed.canvases)}; givens {histogram(listed.givens)}), argmax"
         named[name] = (Boards(file.stem, "public", listed.canvases, listed.solutions), "sequential", GREEDY)
     return {name: line for name, line in named.items() if not options.only or name.startswith(tuple(options.only))}
@@ -144,7 +142,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--lists", type=Path)
-    parser.add_argument("--count", type=int, default=1000, help="test puzzles; a tenth of them for what is only reported beside")
+    parser.add_argument("--count", type=int, default=1000, help="test puzzles")
+    parser.add_argument("--listed", type=int, default=100, help="puzzles of each list")
+    parser.add_argument("--few", type=int, default=100, help="boards for what is only reported beside")
     parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
     parser.add_argument("--learning", type=Path, help="folder with checkpoints (*.safetensors) of a training that went on from the model")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="the lines that begin with one of these words")
@@ -174,7 +174,12 @@ def main() -> None:
     draw_calibration(curves, options.out.parent / "figures" / "sudoku_calibration.png")
     table_of_learning = learning([*options.learning.glob("*.safetensors")], options.model, ledger) if options.learning else ""
     text = page(
-        f"--count {options.count} --boards {options.boards}", identify(model), minimal, test, [table, *shown, table_of_learning], curves
+        f"--count {options.count} --boards {options.boards} --few {options.few} --listed {options.listed}",
+        identify(model),
+        minimal,
+        test,
+        [table, *shown, table_of_learning],
+        curves,
     )
     options.out.write_text(text)
     print(text)

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from pages.sudoku import Found, Record, page
+from pages.sudoku import Found, Record, page, quickest
 from pairmi.bench import frontiers, report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
@@ -23,7 +23,7 @@ from pairmi.commit import Sampling
 from pairmi.decoding import decode
 from pairmi.loading import load
 from pairmi.model import Model
-from pairmi.spec import rule
+from pairmi.spec import looks_at_pairs, rule
 from studies.board_grid import DRAFTS, GENERATING, SOLVING, TABLE_1
 from studies.failure_analysis import failure_analysis
 from studies.uniformity import variety
@@ -62,16 +62,30 @@ def chosen(records: list[Record], slack: float) -> list[str]:
     return ["sequential", *(record["settings"]["rule"] for record in best if record["settings"]["rule"] != "sequential")]
 
 
-def solving(bench: Bench, sizes: argparse.Namespace, kind: str) -> Found:
-    """One set of puzzles: the validation grid, and on the test puzzles what it chose."""
-    grid = bench.run(f"{kind}, tuning", make_boards(kind, sizes.validation, "validation"), ["sequential", *SOLVING], GREEDY)
-    best = chosen(grid, sizes.slack)
-    return {"grid": grid, "best": bench.run(f"{kind}, best", make_boards(kind, sizes.test), best, GREEDY)}
+def tuned(bench: Bench, sizes: argparse.Namespace) -> list[Record]:
+    """The grid for solving, on minimal validation puzzles."""
+    return bench.run("solve, tuning", make_boards("minimal", sizes.validation, "validation"), ["sequential", *SOLVING], GREEDY)
+
+
+def solving(bench: Bench, sizes: argparse.Namespace, kind: str, count: int) -> list[Record]:
+    """What validation chose, on the first test puzzles of a kind; sequential decoding has been measured on all."""
+    specs = chosen(tuned(bench, sizes), sizes.slack)
+    (reference,) = bench.run(f"{kind}, sequential", make_boards(kind, sizes.test), specs[:1], GREEDY)
+    return [first(reference, count), *bench.run(f"{kind}, best", make_boards(kind, count), specs[1:], GREEDY)]
+
+
+def first(record: Record, count: int) -> Record:
+    """What a measurement says of the first boards alone."""
+    each = {what: values[:count] for what, values in record["each"].items()}
+    means = {what: sum(map(float, each[of])) / count for what, of in (("quality", "good"), ("passes", "passes"), ("rows", "rows"))}
+    return record | means | {"each": each, "boards": count}
 
 
 def table_1(bench: Bench, sizes: argparse.Namespace) -> Found:
-    """The paper's settings on the minimal puzzles."""
-    return {"table": bench.run("table 1", make_boards("minimal", sizes.table), TABLE_1, GREEDY)}
+    """The paper's settings on the first minimal puzzles; sequential decoding has been measured on all."""
+    (reference,) = bench.run("table 1", make_boards("minimal", sizes.test), TABLE_1[:1], GREEDY)
+    others = bench.run("table 1", make_boards("minimal", sizes.table), TABLE_1[1:], GREEDY)
+    return {"table": [first(reference, sizes.table), *others]}
 
 
 def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
@@ -84,18 +98,21 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
         "grid": grid,
         "drafts": drafts,
         "best": bench.run("generate, best", test, best, DRAWN),
-        "verified": bench.run("generate, verified", test, safe, DRAWN, verify=True),
+        "verified": bench.run(
+            "generate, verified", make_boards("empty", sizes.verified), [spec for spec in safe if looks_at_pairs(spec)], DRAWN, verify=True
+        ),
     }
 
 
 def timing(bench: Bench, sizes: argparse.Namespace) -> Found:
-    """CPU time of the chosen settings, in turns."""
-    ways = [(kind, GREEDY, solving(bench, sizes, kind)["best"]) for kind in ("puzzles", "minimal")]
-    ways.append(("empty", DRAWN, generating(bench, sizes)["best"]))
+    """CPU time of the quickest rules without loss, in turns."""
+    ways = {kind: (GREEDY, solving(bench, sizes, kind, getattr(sizes, kind))) for kind in ("puzzles", "minimal")}
+    ways["empty"] = (DRAWN, generating(bench, sizes)["best"])
     found: Found = {}
-    for kind, how, records in ways:
-        boards, specs = make_boards(kind, sizes.timed), [record["settings"]["rule"] for record in records]
-        found[kind] = [bench.seconds(boards, spec, how, number) for number in range(sizes.rounds) for spec in tqdm(specs, desc="time")]
+    for kind, (how, records) in ways.items():
+        boards, rules = make_boards(kind, sizes.timed), [quickest(records, pairs) for pairs in (True, False)]
+        turns = [(number, record["settings"]["rule"]) for number in range(sizes.rounds) for record in rules if record]
+        found[kind] = [bench.seconds(boards, spec, how, number) for number, spec in tqdm(turns, desc=f"{kind}, time")]
     return found
 
 
@@ -114,8 +131,8 @@ def looking(bench: Bench, sizes: argparse.Namespace) -> Found:
 
 
 PARTS = {
-    "puzzles": lambda bench, sizes: solving(bench, sizes, "puzzles"),
-    "minimal": lambda bench, sizes: solving(bench, sizes, "minimal"),
+    "minimal": lambda bench, sizes: {"grid": tuned(bench, sizes), "best": solving(bench, sizes, "minimal", sizes.minimal)},
+    "puzzles": lambda bench, sizes: {"best": solving(bench, sizes, "puzzles", sizes.puzzles)},
     "generating": generating,
     "table 1": table_1,
     "timing": timing,
@@ -126,16 +143,20 @@ PARTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, help="measure these parts and write no page")
+    parser.add_argument("--without", nargs="+", choices=("looking",), default=(), help="a page without this part")
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--precision", default="bfloat16", choices=("float32", "bfloat16"), help="of the matrix products")
-    parser.add_argument("--validation", type=int, default=100, help="puzzles of each kind to choose settings on")
+    parser.add_argument("--validation", type=int, default=100, help="minimal puzzles to choose settings on")
     parser.add_argument("--slack", type=float, default=1.0, help="points that a chosen setting may lose there")
     parser.add_argument("--drawn-validation", type=int, default=100, help="empty boards to choose settings on")
-    parser.add_argument("--test", type=int, default=1000, help="puzzles of each kind")
+    parser.add_argument("--test", type=int, default=1000, help="puzzles of each kind that are solved sequentially")
+    parser.add_argument("--puzzles", type=int, default=1000, help="of these, with 27.1 givens, by the other rules")
+    parser.add_argument("--minimal", type=int, default=1000, help="of these, minimal, by the other rules")
     parser.add_argument("--table", type=int, default=1000, help="puzzles for the paper's settings")
     parser.add_argument("--drawn", type=int, default=1000, help="empty boards")
+    parser.add_argument("--verified", type=int, default=1000, help="empty boards for verified drafts")
     parser.add_argument("--varied", type=int, default=450, help="boards whose diversity is looked at")
-    parser.add_argument("--timed", type=int, default=64, help="boards to measure times on")
+    parser.add_argument("--timed", type=int, default=32, help="boards to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")
     parser.add_argument("--records", type=Path, help="default: runs/results/PRECISION.jsonl")
     parser.add_argument("--out", type=Path, default=Path("docs/results.md"))
@@ -143,7 +164,7 @@ def main() -> None:
     torch.set_num_threads(1)
     records = options.records or Path("runs/results") / f"{options.precision}.jsonl"
     bench = Bench(load(options.model, precision=options.precision), Ledger(records))
-    found = {name: PARTS[name](bench, options) for name in options.only or PARTS}
+    found = {name: PARTS[name](bench, options) for name in options.only or PARTS if name not in options.without}
     if not options.only:
         text = page(found, bench.model, options, options.out.parent / "figures")
         options.out.write_text(text)

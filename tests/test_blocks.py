@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 import pairmi
 from foreign import made
 from heads import low_rank
+from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.blocks import Window, leftmost, predict_at
 from pairmi.commit import Sampling
@@ -216,6 +217,9 @@ def test_a_network_computes_logits_where_they_are_asked_for(tmp_path: Path, atte
     assert torch.equal(part.hidden, whole.hidden[rows, places])
     if attention:
         assert torch.equal(part.attention, whole.attention[rows[:, :, None], places[:, :, None], places[:, None]])
+    again = MaskedLM(model.backbone.network, model.backbone.translation, model.backbone.settings)
+    with torch.no_grad():
+        assert torch.equal(again.at(tokens, places).log_probs, part.log_probs)
     lone = predict_at(model, tokens[:1], places[:1])
     assert torch.equal(lone.log_probs, part.log_probs[:1])
 

@@ -121,7 +121,10 @@ def test_canvases_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path
 def test_rules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     rows = strict(done(capsys, "rules", "--json"))
     assert [row["name"] for row in rows] == list(CATALOGUE)
-    assert all(row["parameters"] == parameters(row["name"]) | {"commit": "all"} and row["about"] and row["reference"] for row in rows)
+    assert all(
+        row["parameters"] == parameters(row["name"]) | {"commit": "all", "draw": "marginal"} and row["about"] and row["reference"]
+        for row in rows
+    )
     text = done(capsys, "rules")
     assert all(f"{name}:" in text for name in CATALOGUE)
     assert "exact worlds: sudoku4, " in text
@@ -345,6 +348,6 @@ def test_an_interrupted_document_is_still_one(capsys: pytest.CaptureFixture[str]
 
 def test_decode_says_what_became_of_a_sudoku(capsys: pytest.CaptureFixture[str]) -> None:
     puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
-    assert done(capsys, "decode", "--canvas", puzzle, "--greedy").rstrip().endswith("\tsolved")
+    assert done(capsys, "decode", "--canvas", puzzle, "--greedy", "--rule", "mi-guided").rstrip().endswith("\tsolved")
     crowded = done(capsys, *decode("--canvas", EMPTY, "--rule", "top-k:k=16", "--greedy"))
     assert "\tbroken: no sequence of this world fits" in crowded

@@ -91,3 +91,35 @@ def test_links_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
+
+
+def measured_columns() -> list:
+    """Of every table of README with a page in its head: each number under a column with the page that was named last, left of it."""
+    found = []
+    for head, _, body in re.findall(r"^(\|.*\|)\n(\|[-|]+\|)\n((?:\|.*\|\n)+)", (ROOT / "README.md").read_text(), re.MULTILINE):
+        pages, page = [], None
+        for cell in head.strip("|").split("|"):
+            page = next(iter(re.findall(r"\]\((docs/[^)]+)\)", cell)), page)
+            pages.append(page)
+        for line in body.splitlines() if page else ():
+            cells = line.strip("|").split("|")
+            found += [
+                (number, page, cells[0].strip()) for page, cell in zip(pages, cells, strict=True) if page for number in NUMBER.findall(cell)
+            ]
+    return found
+
+
+def test_the_numbers_of_the_readme_are_those_of_its_pages() -> None:
+    numbers = measured_columns()
+    assert len(numbers) >= 15
+    for number, page, rule in numbers:
+        name = rule.strip("`").split("`")[0]
+        lines = [line for line in (ROOT / page).read_text().splitlines() if name in line]
+        assert any(number in NUMBER.findall(line) for line in lines), f"README says {number} of {rule}; {page} does not"
+
+
+def test_the_readme_is_short() -> None:
+    assert len([word for word in (ROOT / "README.md").read_text().split() if re.search(r"\w", word)]) <= 700

@@ -49,7 +49,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"index": []},
 ]  # fmt: skip
 PROBES: list[dict[str, Any]] = [
-    {"form": "mean"}, {"form": None}, {"floor": -1.0}, {"floor": math.nan}, {"batch_size": 0}, {"batch_size": -1},
+    {"form": "mean"}, {"draws": 0}, {"draws": 2, "form": "joint"}, {"error": 0.1}, {"draws": 2, "floor": 0.1},
+    {"draws": 2, "error": math.nan}, {"floor": -1.0}, {"floor": math.nan}, {"batch_size": 0}, {"batch_size": -1},
     {"head": "nope"}, {"head": "sudoku"}, {"head": "/"},
 ]  # fmt: skip
 NAMES: list[Any] = [

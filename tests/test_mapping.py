@@ -1,6 +1,7 @@
 """`pairmi.map` and `pairmi map`: one sequence, many, files of them; what is interrupted goes on, what is wrong is named."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pairmi.mapping import Sequence, map_all
 from pairmi.mi.maps import Way
 from pairmi.spread.units import Incomplete
 from pairmi.store import shard_about
+from pairmi.tasks.protein.scaffold import read_scaffold
 from pairmi.types import PairmiError
 from proteins import opinionated_weights
 
@@ -172,3 +174,15 @@ def test_options_that_do_not_go_together(
     monkeypatch.chdir(tmp_path)
     assert main(["map", "--backbone", "protein", "--sequence", "MKV", *more]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_structure_names_its_residues(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(__file__).parent / "data" / "1CTF_A.pdb"
+    text = read_scaffold(file).text
+    command = ["map", "--backbone", "proteinmpnn", "--structure", str(file), "--sequence", text, "--by", "masking", "--blocks", "2"]
+    assert main([*command, "--top", "1"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[2] == f"  masking, nats; {2 * (len(text) + 1)} rows evaluated"
+    assert re.fullmatch(r" +[A-Z]A:\d+ -  [A-Z]A:\d+ +0\.\d+", out[3])
+    assert main([*command[:5], "--sequence", "MKV"]) == 2
+    assert capsys.readouterr().err == f"pairmi map: canvas: expected {len(text)} positions, got 3\n"

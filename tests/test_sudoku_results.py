@@ -1,7 +1,7 @@
 import pytest
 
 from pages.sudoku import headline, passes_ratio, quickest
-from sudoku_results import chosen
+from sudoku_results import chosen, first
 
 
 def record(spec: str, good: str, passes: list[int]) -> dict:
@@ -45,3 +45,9 @@ def test_the_headline_says_what_pairs_buy_in_passes_and_in_time() -> None:
     assert "| mi-bound:budget=0.1 | 0.9     | 20     | eb:budget=0.1 |" in shown
     assert shown.splitlines()[2].endswith("| 0.5             |")
     assert "a sort of rules has none without loss" in shown
+
+
+def test_the_first_boards_of_a_measurement() -> None:
+    some = first(record("eb", "1101", [1, 2, 6, 8]), 3)
+    assert (some["boards"], some["quality"], some["passes"], some["rows"]) == (3, pytest.approx(2 / 3), 3, 3)
+    assert some["each"]["good"] == "110"

@@ -73,16 +73,6 @@ def headline(what: dict[str, tuple[list[Record], list[Record]]]) -> str:
     return report.table(lines, tuple(max(lines, key=len)))
 
 
-def times_table(times: Sequence[Record]) -> str:
-    """CPU time of each rule, beside one-by-one decoding."""
-    specs = dict.fromkeys(record["settings"]["rule"] for record in times)
-    rows = [
-        {"rule": spec, "ms": 1e3 * seconds(times, spec), "faster": seconds(times, frontiers.REFERENCE) / seconds(times, spec)}
-        for spec in specs
-    ]
-    return report.table(rows, ("rule", "ms", "faster"))
-
-
 def paper_table(records: Sequence[Record]) -> str:
     """Theirs and ours, setting by setting."""
     rows = []
@@ -125,7 +115,7 @@ def example(records: Sequence[Record], kind: str) -> str:
 def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figures: Path) -> str:
     """The whole text."""
     puzzles, minimal, make, times = (found[name] for name in ("puzzles", "minimal", "generating", "timing"))
-    grids = {"solving, 27.1 givens": puzzles["grid"], "solving, minimal": minimal["grid"], "generating": make["grid"]}
+    grids = {"solving, minimal": minimal["grid"], "generating": make["grid"]}
     drawn = {name: frontiers.panels(records)["plain"] for name, records in grids.items()} | {
         "generating, verified": frontiers.panels(make["drafts"])["verified"]
     }
@@ -137,28 +127,29 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
         "empty": (make["best"], times["empty"]),
     }
     how = " ".join(
-        f"--{name.replace('_', '-')} {getattr(sizes, name)}" for name in ("validation", "drawn_validation", "test", "table", "drawn")
+        f"--{name.replace('_', '-')} {getattr(sizes, name)}"
+        for name in ("validation", "drawn_validation", "test", "puzzles", "minimal", "table", "drawn", "verified")
     )
     return f"""# Sudoku: what dependence buys
 
 Printed by `python experiments/sudoku_results.py {how}` ({about}; model `{model.name}`, weights {identify(model)}, matrix products in {sizes.precision}). Quality is the fraction of puzzles filled exactly as their only
 solution says, or of boards generated from nothing that obey the rules. `against` is the paired difference to sequential decoding of the same boards (most confident first), in points, with its 95 % bootstrap interval.
-`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule had three settings on {sizes.validation} validation puzzles of each kind and {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
+`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule had three settings on {sizes.validation} minimal validation puzzles or {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
 {sizes.slack:g} points there is reported on the test boards. Rules that are not in a table had no such setting. The settings are in `experiments/studies/board_grid.py`.
 
 ## In short
 
-Of the settings that validation chose, the quickest that loses nothing on the test boards (the interval of `against` reaches 0):
+Of the settings that validation chose, the quickest that loses nothing on the test boards (the interval of `against` reaches 0). CPU time is of one thread, {sizes.timed} boards in one batch, the median of {sizes.rounds} rounds in turns, while other work was running on the machine:
 
 {headline(boards)}
 
 ![frontiers on the validation boards](figures/sudoku_frontiers.png)
 
-## Solving {sizes.test} puzzles with 27.1 givens, argmax
+## Solving {sizes.puzzles} puzzles with 27.1 givens, argmax
 
 {table(puzzles["best"])}
 
-## Solving {sizes.test} minimal puzzles, argmax
+## Solving {sizes.minimal} minimal puzzles, argmax
 
 No given can be left out, and of each difficulty (singles, locked candidates, subsets, beyond) there are as many as of another: [the model on them](sudoku-model.md).
 
@@ -174,7 +165,7 @@ Left the paper's figures (its own model of 4.16 M parameters, its own "hard" puz
 
 {table(make["best"])}
 
-Verified drafts, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
+Verified drafts on {sizes.verified} of these boards, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
 
 {table(make["verified"], VERIFIED, make["best"][0])}
 
@@ -184,33 +175,26 @@ What chose them, on {sizes.drawn_validation} validation boards:
 
 {table(make["drafts"], VERIFIED, make["grid"][0])}
 
-Valid boards of plain `mi-bound`: how many differ, and the worst of 81 cells and some pairs by chi-square against uniform sampling of grids (p corrected; empty where fewer than 400 are valid).
-
-{report.table([{"rule": r["settings"]["rule"]} | r for r in found["looking"]["varied"]], ("rule", "boards", "valid", "distinct", "worst", "p"))}
-
-## CPU time
-
-Milliseconds a board of one thread, {sizes.timed} boards in one batch, the median of {sizes.rounds} rounds in turns; other work was running on the machine. `faster` is against sequential decoding. 27.1 givens:
-
-{times_table(times["puzzles"])}
-
-Minimal:
-
-{times_table(times["minimal"])}
-
-Generating:
-
-{times_table(times["empty"])}
-
 ## Where it fails
 
 * **Uncertainty that is the model's own.** A puzzle with one solution has no true entropy: what the model is unsure of, it does not know, and no order of filling tells it. So MI saves little of the passes of a confidence rule there.
-* **What decides a generated board that comes out wrong**: the pass after which nothing completes it (found by a solver). One cell of the pass may be enough: then the model gave a chance to a digit that has none. Or it takes several,
+* **Synergy.** Pairs do not see what only three positions share (`pairmi bench exact --worlds xor`): why `mi-bound` generates with a penalty of 4.
+{failing(found["looking"]) if "looking" in found else ""}"""
+
+
+def failing(found: Found) -> str:
+    """What decides boards that come out wrong, and how the others look."""
+    varied = [{"rule": record["settings"]["rule"]} | record for record in found["varied"]]
+    return f"""* **What decides a generated board that comes out wrong**: the pass after which nothing completes it (found by a solver). One cell of the pass may be enough: then the model gave a chance to a digit that has none. Or it takes several,
   filled together: then the rule with exact MI (full probe) would have filled them together too (its budget, or what pairs do not see), or it would not: the head's error.
 
-{kinds_of_failure(found["looking"]["failures"])}
+{kinds_of_failure(found["failures"])}
 
-An overconfident model: {example(found["looking"]["failures"], "one")}
+An overconfident model: {example(found["failures"], "one")}
 
-The head's error: {example(found["looking"]["failures"], "saved")}
+The head's error: {example(found["failures"], "saved")}
+
+The valid boards: how many differ, and the worst of 81 cells and some pairs by chi-square against uniform sampling of grids (p corrected; empty where fewer than 400 are valid).
+
+{report.table(varied, ("rule", "boards", "valid", "distinct", "worst", "p"))}
 """

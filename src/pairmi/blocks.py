@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.model import Model, device_of
+from pairmi.model import device_of, predict_at
 from pairmi.results import Step
 from pairmi.types import (
     Backbone,
@@ -23,27 +22,6 @@ from pairmi.types import (
     Vocab,
     Waiting,
 )
-
-
-@runtime_checkable
-class Selective(Protocol):
-    """A backbone that can predict some positions without computing the logits of the others."""
-
-    def at(self, tokens: Tokens, places: Places) -> Prediction:
-        """The prediction of these positions of each row, in this order."""
-        ...
-
-
-def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction:
-    """What a backbone says of some positions of each row, computed only there where it can do so."""
-    if isinstance(backbone, Model):
-        with torch.no_grad():
-            return predict_at(backbone.backbone, tokens, places)
-    if isinstance(backbone, Selective):
-        return backbone.at(tokens, places)
-    whole, rows = backbone(tokens), torch.arange(len(tokens), device=tokens.device)[:, None]
-    attention = None if whole.attention is None else whole.attention[rows[:, :, None], places[:, :, None], places[:, None]]
-    return Prediction(tokens.gather(1, places), whole.log_probs[rows, places], whole.hidden[rows, places], attention)
 
 
 def checked_block(block: int, canvases: Sequence[Tensor] | Tokens) -> int:
@@ -94,10 +72,11 @@ class Window:
             raise PairmiError(f"Window: {len(tokens)} rows for {len(self.canvases)} canvases; say whose each is (the meter's `owner`)")
         return self.within(tokens, torch.arange(len(tokens), device=tokens.device))
 
-    def within(self, tokens: Int[Tensor, "R Q"], owner: Rows) -> Prediction:
-        """One pass over rows that stand in the canvases of their owners."""
-        places = self.places[owner]
-        return replace(predict_at(self.backbone, self.put(tokens, owner), places), tokens=tokens, places=places)
+    def within(self, tokens: Int[Tensor, "R Q"], owner: Rows, some: Int[Tensor, "R S"] | None = None) -> Prediction:
+        """One pass over rows that stand in the canvases of their owners; of all positions of the window, or of some of each row."""
+        places = self.places[owner] if some is None else self.places[owner].gather(1, some)
+        asked = tokens if some is None else tokens.gather(1, some)
+        return replace(predict_at(self.backbone, self.put(tokens, owner), places), tokens=asked, places=places)
 
     def put(self, tokens: Int[Tensor, "R Q"], owner: Rows) -> Int[Tensor, "R L"]:
         """The canvases of the owners with these tokens in their windows."""

@@ -58,15 +58,19 @@ class Parser(argparse.ArgumentParser):
 
 
 def _mi(command: Adding) -> None:
+    from pairmi.commands.text_arguments import add_tokenizer
+
     parser = command("mi", "pairwise mutual information between the unknown positions of canvases")
     parser.epilog = POSITIONS
     add_backbone(parser)
+    add_tokenizer(parser)
     parser.add_argument("--canvas", required=True, help=CANVAS)
     parser.add_argument("--mi", default="probe", choices=("probe", "head"), help="exact, by probing, or estimated by a head from one pass")
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     add_probe(parser)
     parser.add_argument("--error", type=rate, help="with --draws: draw more until no entry's standard error, in nats, is above this")
     parser.add_argument("--seed", type=seed, default=0, help="of the draws")
+    parser.add_argument("--block", type=positive, help="look at the first so many unknown positions only")
     parser.add_argument("--top", type=natural, default=10, help="how many of the strongest pairs to print")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
@@ -74,10 +78,14 @@ def _mi(command: Adding) -> None:
 
 
 def _decode(command: Adding) -> None:
+    from pairmi.commands.text_arguments import add_prompt, add_tokenizer
+
     parser = command("decode", "fill the unknown positions of canvases")
     parser.epilog = POSITIONS
     add_backbone(parser)
-    parser.add_argument("--canvas", required=True, help=CANVAS)
+    add_tokenizer(parser)
+    parser.add_argument("--canvas", help=CANVAS)
+    add_prompt(parser)
     parser.add_argument("--head", help="a head for this backbone; an embedded model has its own")
     parser.add_argument(
         "--rule", help="such as mi-bound:budget=0.3, see 'pairmi rules'; default: the one that the model was tuned to, else mi-guided"
@@ -95,6 +103,7 @@ def _decode(command: Adding) -> None:
     parser.add_argument("--anyway", action="store_true", help="fill canvases that are known to have no completion")
     parser.add_argument("--skip-invalid", action="store_true", help="report bad canvases on standard error and go on")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--jsonl", action="store_true", help="one JSON record a line")
     parser.add_argument("--trace", action="store_true", help="what was filled in each pass, and why the others waited")
     add_engine(parser)
 

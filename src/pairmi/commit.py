@@ -101,31 +101,30 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
     needed = [size - (size == left) for size, left in zip(draft.sizes, draft.left, strict=True)]  # prefixes 1..needed
     whole = [] if greedy else [row for row, (size, count) in enumerate(zip(draft.sizes, needed, strict=True)) if count == size]
     asked = [(row, prefix) for row, count in enumerate(needed) for prefix in range(1, count + 1) if greedy or prefix < draft.sizes[row]]
-    owners, prefixes = (
-        (list(column) for column in zip(*asked, *((row, draft.sizes[row]) for row in whole), strict=True)) if any(needed) else ([], [])
-    )
-    owner, prefix = (torch.tensor(values, dtype=torch.long, device=device) for values in (owners, prefixes))
-    sizes = torch.tensor(draft.sizes, device=device)
+    asked += [(row, draft.sizes[row]) for row in whole]
+    owner, prefix = torch.tensor(asked, dtype=torch.long, device=device).view(-1, 2).unbind(1)
+    member, sizes = draft.members[owner, prefix.clamp_max(length - 1)], torch.tensor(draft.sizes, device=device)
     accepted, correction = sizes.clone(), draft.symbols.clone()
-    upcoming = _room(prediction) if greedy and owners else None
-    for where, ahead in meter.pieces(_prefixed(draft, owner, prefix), len(sizes), owner, last=len(whole)) if owners else ():
-        some, upto = owner[where], prefix[where]
-        tests = [n for n, (row, count) in enumerate(zip(owners[where], prefixes[where], strict=True)) if count < draft.sizes[row]]
+    upcoming = _room(prediction) if greedy and asked else None
+    looked_at = None if greedy else member[:, None]
+    pieces = meter.pieces(_prefixed(draft, owner, prefix), len(sizes), owner, len(whole), looked_at) if asked else ()
+    for where, ahead in pieces:
+        if whole and where.stop == len(asked):  # only whole drafts leave a context that has been evaluated
+            upcoming = ahead if len(whole) == len(sizes) else _placed(ahead, owner[where], prediction)
+            break
+        tests = [n for n, (row, count) in enumerate(asked[where]) if count < draft.sizes[row]]
         if tests:
             mine = torch.tensor(tests, device=device)
-            who, at = some[mine], upto[mine]
-            member = draft.members[who, at]
-            conditional, marginal = ahead.log_probs[mine, member], draft.drawn_from(prediction, who, at)
+            who, at, to = owner[where][mine], prefix[where][mine], member[where][mine]
+            conditional, marginal = ahead.log_probs[mine, to if greedy else 0], draft.drawn_from(prediction, who, at)
             meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
-            good, redrawn = _judged(conditional, marginal, draft.symbols[who, member], (who, member), rng, sampling)
+            good, redrawn = _judged(conditional, marginal, draft.symbols[who, to], (who, to), rng, sampling)
             accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
-            correction[who, member] = torch.where(at == accepted[who], redrawn, correction[who, member])
-        if upcoming is not None and greedy:  # any prefix may be the one that is committed
-            right = upto == accepted[some]
+            correction[who, to] = torch.where(at == accepted[who], redrawn, correction[who, to])
+        if upcoming is not None:  # any prefix may be the one that is committed
+            right = prefix[where] == accepted[owner[where]]
             if device.type != "cpu" or bool(right.any()):  # elsewhere looking would mean waiting
-                _keep(upcoming, ahead, some, right, sorted(set(owners[where])))
-        elif where.stop == len(owners) and whole:  # only whole drafts leave a context that has been evaluated
-            upcoming = ahead if len(whole) == len(sizes) else _placed(ahead, owner[where], prediction)
+                _keep(upcoming, ahead, owner[where], right, sorted({row for row, _ in asked[where]}))
         del ahead  # before the next piece is evaluated
     stale = (accepted < sizes) & (not greedy)  # a redrawn symbol makes the context new
     committed = (draft.order >= 0) & (draft.order < (accepted + stale)[:, None])

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from pairmi.info import mass_and_entropy
-from pairmi.model import innermost
-from pairmi.types import Backbone, Meter, PairmiError, PerRow, Prediction, Rows, Tokens, Vocab
+from pairmi.model import innermost, predict_at, selective
+from pairmi.types import Backbone, Meter, PairmiError, PerRow, Places, Prediction, Rows, Tokens, Vocab
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
 STRICT = 1e-3
@@ -20,8 +20,8 @@ NUMBERS = 1 << 22  # in the log-probabilities of one piece, at the most, where i
 class InContext(Protocol):
     """A backbone whose rows stand in canvases of their own, by number."""
 
-    def within(self, tokens: Tokens, owner: PerRow) -> Prediction:
-        """One pass over rows in the canvases of their owners."""
+    def within(self, tokens: Tokens, owner: PerRow, some: Places | None = None) -> Prediction:
+        """One pass over rows in the canvases of their owners; of all positions, or of some of each row."""
         ...
 
 
@@ -61,17 +61,19 @@ class Counting:
         parts = [slice(start, start + self.piece) for start in range(0, max(1, len(tokens)), self.piece)]
         return joined([self.checked(self._passed(tokens, whose, part)) for part in parts])
 
-    def pieces(self, tokens: Tokens, least: int, owner: PerRow | None = None, last: int = 0) -> Iterator[tuple[slice, Prediction]]:
+    def pieces(
+        self, tokens: Tokens, least: int, owner: PerRow | None = None, last: int = 0, places: Places | None = None
+    ) -> Iterator[tuple[slice, Prediction]]:
         """One pass, counted, piece by piece: of at least `least` rows, and else of what bounded memory holds; nothing is checked yet.
 
-        The `last` rows come together, as a prediction of their own.
+        The `last` rows come together, as a prediction of their own; of the others with `places` these positions only.
         """
         self._count(len(tokens))
-        whose = self._whose(tokens, owner)
-        rows, end = min(self.piece, max(1, least, NUMBERS // (tokens.shape[1] * self.vocab.size))), len(tokens) - last
+        whose, positions = self._whose(tokens, owner), 1 if places is not None and selective(self.backbone) else tokens.shape[1]
+        rows, end = min(self.piece, max(1, least, NUMBERS // (positions * self.vocab.size))), len(tokens) - last
         for start in range(0, end, rows):
             where = slice(start, min(start + rows, end))
-            yield where, self._passed(tokens, whose, where)
+            yield where, self._passed(tokens, whose, where, places)
         if last:
             starts = range(end, len(tokens), self.piece)
             yield slice(end, len(tokens)), joined([self._passed(tokens, whose, slice(start, start + self.piece)) for start in starts])
@@ -84,10 +86,14 @@ class Counting:
         self.calls += 1
         self.rows += rows
 
-    def _passed(self, every: Tokens, whose: PerRow | None, part: slice) -> Prediction:
-        tokens, backbone = every[part], self.backbone
+    def _passed(self, every: Tokens, whose: PerRow | None, part: slice, places: Places | None = None) -> Prediction:
+        tokens, backbone, some = every[part], self.backbone, None if places is None else places[part]
         with torch.no_grad():
-            prediction = backbone.within(tokens, whose[part]) if whose is not None and isinstance(backbone, InContext) else backbone(tokens)
+            if whose is not None and isinstance(backbone, InContext):
+                prediction = backbone.within(tokens, whose[part], some)
+            else:
+                prediction = backbone(tokens) if some is None else predict_at(backbone, tokens, some)
+        tokens = tokens if some is None else tokens.gather(1, some)
         who, expected, log_probs = type(innermost(self.backbone)).__name__, (*tokens.shape, self.vocab.size), prediction.log_probs
         if tuple(log_probs.shape) != expected:
             raise PairmiError(f"{who}: expected log-probabilities of shape {list(expected)}, got {list(log_probs.shape)}")

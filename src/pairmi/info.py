@@ -35,6 +35,11 @@ def _terms(log_p: Distributions) -> tuple[Tensor, Tensor]:
 
 
 def _mass_and_entropy(log_probs: Distributions) -> tuple[Tensor, Tensor]:
+    if log_probs.shape[-1] >= LARGE and log_probs.dtype == torch.float32 and log_probs.device.type == "cpu":
+        p = log_probs.exp()
+        negative = torch.linalg.vecdot(p, log_probs)
+        if not bool(negative.isnan().any()):  # no symbol has probability 0, or is no number: nothing need be replaced
+            return p.sum(-1), negative.neg()
     p, log_p = _terms(log_probs)
     if p.dtype == torch.float64:
         return p.sum(-1), torch.xlogy(p, p).sum(-1).neg()

@@ -173,7 +173,9 @@ def with_head(model: Model, name: str) -> Model:
     charge = Calibration.from_about(about["calibration"]) if "calibration" in about else model.calibration
     rule = about.get("rule", {}).get("rule", model.rule)
     backbone = model.backbone if head is None else reporting(model.backbone, about["layers"])
-    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule)
+    read = model.backbone.layers if isinstance(model.backbone, Transformer) else ()
+    tables = model.tables if head is None or list(read) == list(about["layers"]) else None  # which read what the head before reported
+    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule, tables=tables)
 
 
 def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:

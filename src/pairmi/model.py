@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.types import Backbone, Charge, Coupling, PairwiseMI, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Charge, Coupling, PairwiseMI, Places, Prediction, Tokens, Vocab
 
 
 @runtime_checkable
@@ -138,3 +138,31 @@ def position_names(model: Backbone, length: int) -> tuple[str, ...]:
     """What people call the positions of a sequence: as its task says, or counted from 1."""
     task = model.task if isinstance(model, Model) else Sequences()
     return tuple(task.position(index) for index in range(length))
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A backbone that can predict some positions without computing the logits of the others."""
+
+    def at(self, tokens: Tokens, places: Places) -> Prediction:
+        """The prediction of these positions of each row, in this order."""
+        ...
+
+
+def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction:
+    """What a backbone says of some positions of each row, computed only there where it can do so."""
+    if isinstance(backbone, Model):
+        with torch.no_grad():
+            return predict_at(backbone.backbone, tokens, places)
+    if isinstance(backbone, Selective):
+        return backbone.at(tokens, places)
+    whole, rows = backbone(tokens), torch.arange(len(tokens), device=tokens.device)[:, None]
+    attention = None if whole.attention is None else whole.attention[rows[:, :, None], places[:, :, None], places[:, None]]
+    return Prediction(tokens.gather(1, places), whole.log_probs[rows, places], whole.hidden[rows, places], attention)
+
+
+def selective(backbone: Backbone) -> bool:
+    """Whether predicting some positions takes less than predicting all."""
+    if isinstance(backbone, Wrapped | nn.Module) or not isinstance(backbone, _Around):
+        return isinstance(backbone, Selective)
+    return selective(backbone.backbone)

@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def test_from_the_command_line(folder: str, capsys: pytest.CaptureFixture) -> No
     assert capsys.readouterr().out.startswith("MK")
     assert main(["decode", "--backbone", folder, "--canvas", "M" + 63 * "."]) == 2
     assert "64 positions are too many for this model; at most 62" in capsys.readouterr().err
+
+
+def test_it_travels_to_other_processes_also_when_it_was_used(folder: str) -> None:
+    model = load(folder, attention=True, layer=1)
+    tokens = model.vocab.encode("MK.LAW")[None]
+    here, there = model(tokens), pickle.loads(pickle.dumps(model))(tokens)
+    assert all(torch.equal(one, other) for one, other in zip(here.tensors(), there.tensors(), strict=True))
+    assert model.backbone.reporting([0, 2]).network is model.backbone.network

@@ -72,8 +72,8 @@ def test_an_ester_has_its_alcohol_from_the_alcohol(model: Model) -> None:
     [
         ("[CH3:1][OH:2]>>[CH3:1]Cl", "canvas: ':1]' at letter 5 is an atom map, which the model does not read; strip the maps"),
         ("CCO", "canvas: expected reactants>>products, got 0 times '>>'; put reagents among the reactants"),
-        ("CC☃>>CC", "canvas: '☃' at position 3 is not in the alphabet (576 symbols; unknown: _)"),
-        ("CC[Qq]>>CC", "canvas: '[Qq]' at position 3 is not in the alphabet (576 symbols; unknown: _)"),
+        ("CC☃>>CC", "canvas: '☃' at position 3 is not in the alphabet (576 symbols; unknown: [MASK])"),
+        ("CC[Qq]>>CC", "canvas: '[Qq]' at position 3 is not in the alphabet (576 symbols; unknown: [MASK])"),
         ("C" * 600 + ">>C", "canvas: 602 positions are too many for this model; at most 510; cut the sequence"),
     ],
 )

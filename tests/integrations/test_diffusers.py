@@ -14,6 +14,7 @@ from pairmi.backbones.held import held
 from pairmi.integrations.diffusers import PairScheduler, columns
 from pairmi.loading import with_head
 from pairmi.model import Model
+from pairmi.results import Result
 from pairmi.types import PairmiError
 
 MASK, SIZE = 9, 14
@@ -41,7 +42,7 @@ def run(network: Any, scheduler: Any, prompts: torch.Tensor = PROMPTS, **changes
     return out.sequences.tolist(), len(steps)
 
 
-def ours(model: Any, rule: str, prompts: torch.Tensor = PROMPTS, length: int = 12, **options: Any) -> list[pairmi.types.Result]:
+def ours(model: Any, rule: str, prompts: torch.Tensor = PROMPTS, length: int = 12, **options: Any) -> list[Result]:
     translation = columns(SIZE, MASK)
     canvases = [translation.ours(torch.tensor([*prompt, *[MASK] * length])) for prompt in prompts.tolist()]
     return pairmi.decode(model, canvases, rule, **options)

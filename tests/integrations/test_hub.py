@@ -15,9 +15,11 @@ import pairmi
 from foreign import made
 from heads import low_rank, save_head, tiny
 from hub import serving
-from pairmi.backbones.checkpoint import load_tensors
+from pairmi.backbones.checkpoint import load_tensors, save_tensors
+from pairmi.backbones.identity import identify
 from pairmi.integrations.hub import PublishedHead
 from pairmi.loading import with_head
+from pairmi.mi.heads import UNTRAINED
 from pairmi.types import PairmiError
 
 ONLINE = """
@@ -90,6 +92,18 @@ def test_a_folder_holds_the_same_head(tmp_path: Path) -> None:
     (folder / "head.safetensors").unlink()
     with pytest.raises(PairmiError, match=r"head: the folder .* has no head.safetensors"):
         PublishedHead.from_pretrained(str(folder))
+
+
+def test_a_tuned_rule_is_on_the_card_with_a_head_or_without(tmp_path: Path) -> None:
+    rule = {"rule": "eb:budget=1", "words": "eb:budget=1 loses little"}
+    file = save_head(tmp_path / "tuned.safetensors", low_rank(), tiny(), rule=rule)
+    assert "| tuned rule | eb:budget=1 loses little |" in PublishedHead.from_pretrained(file).card()
+    assert with_head(tiny(), str(PublishedHead.from_pretrained(file).save_pretrained(tmp_path / "tuned"))).rule == "eb:budget=1"
+    about = {"kind": "head", "head": UNTRAINED, "backbone": identify(tiny()), "rule": rule}
+    save_tensors(tmp_path / "bare" / "head.safetensors", {}, about)
+    card = PublishedHead.from_pretrained(str(tmp_path / "bare")).card()
+    assert "| tuned rule | eb:budget=1 loses little |" in card
+    assert "layers" not in card
 
 
 def test_every_head_in_the_package_can_be_published(tmp_path: Path) -> None:

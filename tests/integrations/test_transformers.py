@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer, GenerationMixin
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer, GenerationMixin
 
 import pairmi
 from foreign import made
 from heads import low_rank, save_head
+from own_code import own_code
 from pairmi.backbones.held import twin
 from pairmi.backbones.rowwise import Rowwise
 from pairmi.integrations.transformers import custom_generate, generate, with_block
@@ -128,6 +129,14 @@ def test_a_block_is_a_parameter_of_the_rule() -> None:
     assert with_block("eb:budget=1", 8) == "eb:budget=1,block=8"
 
 
+def test_blocks_are_filled_from_left_to_right(diffusion: tuple[Any, Any]) -> None:
+    one = generate(*diffusion, "a b", "top-k:k=2", length=8, block=2)
+    assert one.passes == 4
+    first = generate(*diffusion, "a b", "top-k:k=2", length=8, block=8, seed=3)
+    assert first.passes == 4
+    assert torch.equal(generate(*diffusion, "a b", "sequential", length=4, block=1).ids[:4], one.ids[:4])
+
+
 def test_a_head_estimates_for_the_callers_model(folder: str, esm2: tuple[Any, Any], tmp_path: Path) -> None:
     made_head = low_rank(width=32, symbols=20, length=0)
     file = save_head(tmp_path / "head.safetensors", made_head, pairmi.load(folder), layers=(1,))
@@ -135,3 +144,17 @@ def test_a_head_estimates_for_the_callers_model(folder: str, esm2: tuple[Any, An
     same = pairmi.decode(pairmi.load(folder, head=file), "MK..AY", "mi-bound:mi=head")
     assert one.text.replace(" ", "") == same.text
     assert one.probe_rows == 0
+
+
+@pytest.mark.parametrize("kind", ["llada", "Dream", "mdlm"])
+def test_a_diffusion_model_of_text_is_called_as_its_family_is(tmp_path: Path, kind: str) -> None:
+    folder = own_code(kind, tmp_path / "own")
+    by_name = pairmi.load(folder, allow_code=True)
+    loader = AutoModelForMaskedLM if kind == "mdlm" else AutoModel
+    model, tokenizer = loader.from_pretrained(folder, trust_remote_code=True), AutoTokenizer.from_pretrained(folder)
+    known = len(tokenizer), tokenizer.mask_token
+    expected = pairmi.decode(by_name, prompt="the cat", rule="eb:budget=2,block=4", new_tokens=8, seed=1)
+    found = generate(model, tokenizer, "the cat", "eb:budget=2", length=8, block=4, seed=1)
+    assert found.ids.tolist() == by_name.backbone.translation.inputs(expected.tokens[None])[0].tolist()
+    assert found.passes == expected.passes
+    assert (len(tokenizer), tokenizer.mask_token) == known

@@ -294,3 +294,21 @@ def test_the_command_line_draws(capsys: pytest.CaptureFixture[str]) -> None:
     assert '"draws": 2' in capsys.readouterr().out
     assert main([*command, "--error", "0.05"]) == 2
     assert capsys.readouterr().err == "pairmi mi: probe: error=0.05 is reached by draws; say how many to begin with, such as draws=4\n"
+
+
+def test_what_was_ruled_out_is_infinitely_far_with_an_infinite_error() -> None:
+    never = torch.tensor([[0.0, -torch.inf, -torch.inf], [-0.7, -0.7, -torch.inf]], dtype=torch.float64).log_softmax(-1)
+
+    class Surprised:
+        vocab, length = Vocab(("a", "b", "c")), 2
+
+        def __call__(self, tokens: Tokens) -> Prediction:
+            answers = never.expand(len(tokens), -1, -1).clone()
+            answers[tokens[:, 1] == 1, 0] = torch.tensor([-torch.inf, 0.0, -torch.inf], dtype=torch.float64)
+            return Prediction(tokens, answers, answers)
+
+    found = drawn(Surprised(), torch.full((40, 2), 3), SampledProbe("kl", 1), each=1)
+    assert set(found.directed[:, 1, 0].tolist()) == {0.0, torch.inf}
+    exact = drawn(Surprised(), torch.full((1, 2), 3), SampledProbe("kl", 2))
+    assert exact.directed[0, 1, 0] == torch.inf
+    assert exact.error[0, 0, 1] in (0, torch.inf)

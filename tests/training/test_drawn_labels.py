@@ -84,9 +84,6 @@ def test_a_head_that_learns_from_draws_is_validated_on_what_is_exact() -> None:
 
 def test_pruning_cannot_be_judged_by_drawn_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "labels")
-    assert (
-        main(["labels", "--backbone", "sudoku", "--out", out, "--states", "2", "--shard", "2", "--draws", "1", "--positions", "2"])
-        == 0
-    )
+    assert main(["labels", "--backbone", "sudoku", "--out", out, "--states", "2", "--shard", "2", "--draws", "1", "--positions", "2"]) == 0
     assert main(["bench", "probe", "--backbone", "sudoku", "--labels", out]) == 2
     assert "holds labels from draws, of which nothing was pruned; give exact ones" in capsys.readouterr().err

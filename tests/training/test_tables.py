@@ -90,8 +90,20 @@ def test_finished_tables_are_loaded_and_gone_on_from(tmp_path: Path) -> None:
     more = make_tables(MODEL, (1, 2), WALKS, ABOUT, TableTraining(), str(file))
     assert more.about()["start"]
     assert torch.equal(more.head.pair.half(), load_tensors(file)[0]["pair"])
-    with pytest.raises(PairmiError, match="train tables: .* holds no tables of this shape; expected"):
+    with pytest.raises(PairmiError, match=r"train tables: .* holds no tables of this shape; expected"):
         make_tables(MODEL, (2,), WALKS, ABOUT, TableTraining(), str(file))
+
+
+def test_fresh_tables_begin_with_what_the_head_knows() -> None:
+    head = LowRankHead(LowRankConfig(16, 4, 1, 8))
+    headed = replace(MODEL, head=head)
+    begun = make_tables(headed, None, WALKS, ABOUT, TableTraining())
+    assert begun.about()["start"]
+    assert torch.equal(begun.head.inner.weight, head.inner.weight)
+    assert torch.equal(begun.head.project.weight, head.project.weight)
+    assert begun.head.pair[:, :, :4].mean((0, 1)).abs().max() < 1e-5
+    assert not make_tables(headed, (1,), WALKS, ABOUT, TableTraining()).about()["start"]  # of another layer it knows nothing
+    assert not make_tables(replace(MODEL, head=LowRankHead(LowRankConfig(16, 4, 1, 8, rank=3))), None, WALKS, ABOUT, TableTraining()).start
 
 
 def test_what_cannot_be_learnt_from_is_refused() -> None:
@@ -116,7 +128,7 @@ def test_walks_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(again.log_probs, found.log_probs)
     tensors, _ = load_tensors(tmp_path / "unit-0000.safetensors")
     save_tensors(tmp_path / "unit-0000.safetensors", tensors, {"backbone": "another"})
-    with pytest.raises(PairmiError, match="unit-0000.safetensors was made by weights another, not by"):
+    with pytest.raises(PairmiError, match=r"unit-0000\.safetensors was made by weights another, not by"):
         make_walks(model, tmp_path, 1)
     with pytest.raises(PairmiError, match="train tables: tiny is no 9x9 Sudoku model with a head"):
         make_walks(MODEL, tmp_path, 1)

@@ -16,7 +16,7 @@ from serving import explorer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance, negative_data_rejection]
 OPERATIONS = {("GET", "/api/models"), ("GET", "/api/puzzle"), ("POST", "/api/look"), ("POST", "/api/probe")}
-OPERATIONS |= {("POST", "/api/decode"), ("POST", "/api/price")}
+OPERATIONS |= {("POST", f"/api/{name}") for name in ("decode", "price", "tokens", "imagine", "map")}
 
 CASES = [(*one, mode) for one in sorted(OPERATIONS) for mode in GenerationMode]
 CASES.remove(("GET", "/api/models", GenerationMode.NEGATIVE))  # it has no parameters that could be wrong

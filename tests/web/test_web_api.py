@@ -11,7 +11,7 @@ from pairmi.mi.probe import Probe
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
 from pairmi.types import PairmiError
-from pairmi.web import api
+from pairmi.web import api, showing
 from pairmi.web.work import Watch
 from serving import PUZZLE, models
 
@@ -34,7 +34,7 @@ def test_describe_offers_every_rule_with_every_parameter(loaded):
     assert json.loads(json.dumps(found)) == found
     assert [rule["name"] for rule in found["rules"]] == list(CATALOGUE)
     for rule in found["rules"]:
-        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"])
+        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"]) | {"draw": "marginal"}
     bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
     order = next(one for one in bound["parameters"] if one["name"] == "order")
     assert order["choices"] == ["lowest-entropy", "information", "certain-information", "highest-entropy"]
@@ -57,7 +57,7 @@ def test_estimates_are_those_that_the_model_can_give(loaded):
 
 def test_look_gives_marginals_and_the_heads_matrix_from_one_pass(loaded):
     watch = Watch()
-    found = api.look(loaded["sudoku"], PUZZLE, watch)
+    found = showing.look(loaded["sudoku"], PUZZLE, watch)
     model, tokens = loaded["sudoku"], loaded["sudoku"].vocab.encode(PUZZLE)
     expected = public.estimated(model, tokens[None])[0]
     assert watch.rows == 1
@@ -69,7 +69,7 @@ def test_look_gives_marginals_and_the_heads_matrix_from_one_pass(loaded):
 
 
 def test_look_without_a_head_has_no_matrix():
-    found = api.look(FOUR, HALF, Watch())
+    found = showing.look(FOUR, HALF, Watch())
     assert found["mi"] is None
     assert found["conflict"] is None
     assert sorted(found["candidates"][1]) == [["1", 0], ["2", 0.3333], ["3", 0.3333], ["4", 0.3333]]
@@ -77,18 +77,18 @@ def test_look_without_a_head_has_no_matrix():
 
 
 def test_look_marks_what_contradicts_itself(loaded):
-    twice = api.look(loaded["sudoku"], "55" + "." * 79, Watch())
+    twice = showing.look(loaded["sudoku"], "55" + "." * 79, Watch())
     assert twice == {"conflict": {"message": "5 stands twice in row 1, at r1c1 and r1c2", "positions": [0, 1]}}
-    several = api.look(FOUR, "1234" + "12" + "." * 10, Watch())
+    several = showing.look(FOUR, "1234" + "12" + "." * 10, Watch())
     assert several == {"conflict": {"message": "no sequence of this world fits the given positions", "positions": [0, 4]}}
 
 
 def test_symbols_of_several_letters_are_set_apart_by_spaces(loaded):
-    found = api.look(loaded["words"], "the . .", Watch())
+    found = showing.look(loaded["words"], "the . .", Watch())
     assert found["candidates"] == [None, [["dog", 0.6667], ["cat", 0.3333], *found["candidates"][1][2:]], found["candidates"][2]]
     assert api.decode(loaded["words"], "constitutionally . .", "sequential", Sampling(), Watch())["text"] == "constitutionally cat sleeps"
     with pytest.raises(PairmiError, match="canvas: 'a' at 2 is not in the alphabet of words"):
-        api.look(loaded["words"], "the a .", Watch())
+        showing.look(loaded["words"], "the a .", Watch())
 
 
 def test_what_an_estimate_says_of_itself_reaches_the_page(loaded, monkeypatch):
@@ -100,22 +100,23 @@ def test_what_an_estimate_says_of_itself_reaches_the_page(loaded, monkeypatch):
         vars(found[0])["note"] = noted
         return found
 
-    assert api.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] is None
+    assert showing.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] is None
     monkeypatch.setattr(public, "estimated", with_note)
-    assert api.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] == noted
+    assert showing.look(loaded["sudoku"], PUZZLE, Watch())["mi"]["note"] == noted
 
 
 def test_positions_of_sequences_are_counted_from_one(loaded):
     told, watch = events()
     api.decode(loaded["markov"], "......", "independent-set:threshold=0", Sampling(), watch)
-    waiting = told[-1]["pass"]["waiting"] or told[-2]["pass"]["waiting"]
+    passes = [event["pass"] for event in told if "pass" in event]  # a slow machine tells of its progress in between
+    waiting = passes[-1]["waiting"] or passes[-2]["waiting"]
     assert all(f"depends on {one['on'] + 1} by" in one["why"] for one in waiting.values())
     assert waiting
 
 
 def test_probe_equals_the_public_function_and_tells_how_far_it_is():
     told, watch = events()
-    found = api.probe(FOUR, HALF, watch)
+    found = showing.probe(FOUR, HALF, watch)
     expected = public.mutual_information(FOUR, HALF)
     torch.testing.assert_close(torch.tensor(found["mi"]["matrix"]).double(), expected.matrix, atol=6e-5, rtol=0)
     assert watch.rows == watch.total == expected.rows == found["mi"]["rows"]
@@ -214,3 +215,31 @@ def test_rules_that_a_page_may_not_ask_for(rule, message):
 def test_a_canvas_must_fit_a_page():
     with pytest.raises(PairmiError, match="canvas: expected at most 512 positions, got 513; 'pairmi mi' takes longer ones"):
         api.checked(FOUR, "." * 513)
+
+
+def test_what_is_imagined_is_what_a_pass_says_or_what_the_tables_say(loaded):
+    exact = showing.imagine(FOUR, HALF, 1, "2", Watch())
+    looked = showing.look(FOUR, "12" + "." * 14, Watch())
+    assert (exact["by"], exact["candidates"], exact["entropies"]) == ("pass", looked["candidates"], looked["entropies"])
+    model = load("sudoku")
+    learnt, plain = showing.imagine(model, "." * 81, 40, "5", Watch()), showing.look(model, "." * 81, Watch())
+    assert learnt["by"] == "tables"
+    assert learnt["candidates"][40] is None
+    chance = [dict(map(tuple, found["candidates"][41]))["5"] for found in (learnt, plain)]
+    assert chance[0] < 0.5 * chance[1]  # the cell beside it can hardly be a 5 any more
+    far = [dict(map(tuple, found["candidates"][0]))["5"] for found in (learnt, plain)]
+    assert far[0] == pytest.approx(far[1], abs=0.1)
+
+
+@pytest.mark.parametrize(("position", "symbol"), [(0, "2"), (99, "2"), (1, "x")])
+def test_what_cannot_be_imagined_is_refused(position, symbol):
+    with pytest.raises(PairmiError, match="imagine: expected an open position and a symbol of sudoku4"):
+        showing.imagine(FOUR, HALF, position, symbol, Watch())
+
+
+def test_a_complete_sequence_has_a_map(loaded):
+    found = showing.chart(loaded["markov"], "".join(loaded["markov"].vocab.symbols[n] for n in (0, 0, 1, 1, 0, 1)), Watch())["mi"]
+    assert found["kind"] == "map"
+    assert len(found["matrix"]) == 6
+    with pytest.raises(PairmiError, match="a map is of a complete sequence"):
+        showing.chart(FOUR, HALF, Watch())

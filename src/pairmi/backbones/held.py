@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from pairmi.backbones.families import MASKED_LM, Family
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.translation import Translation
 from pairmi.types import PairmiError
@@ -21,9 +22,14 @@ def twin(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network, shared)
 
 
-def held(network: Any, translation: Translation) -> MaskedLM:
-    """The caller's network as a backbone: where it lives, in its own precision."""
+def checked_network(network: Any) -> Any:
+    """What can be a network of `transformers`."""
     if not isinstance(network, nn.Module) or next(network.parameters(), None) is None:
         raise PairmiError(f"model: expected a network of transformers with its weights, got {type(network).__name__}")
-    place = str(next(network.parameters()).device)
-    return MaskedLM(twin(network), translation, Settings(device=place, precision="float32"))  # float32: as its weights are
+    return network
+
+
+def held(network: Any, translation: Translation, family: Family = MASKED_LM) -> MaskedLM:
+    """The caller's network as a backbone: where it lives, in its own precision."""
+    place = str(next(checked_network(network).parameters()).device)
+    return MaskedLM(twin(network), translation, Settings(device=place, precision="float32"), family)  # float32: as its weights are

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -61,7 +61,7 @@ class MaskedLM(nn.Module):
         self.translation, self.settings, self.dtype, self.family = translation, settings, dtype, family
         last = network.get_submodule(family.output) if family.output else network.get_output_embeddings()
         self.narrow = isinstance(last, nn.Linear)  # whether logits can be computed where they are asked for, and nowhere else
-        if self.narrow:
+        if self.narrow and _narrowed not in last._forward_pre_hooks.values():  # a network may be wrapped again
             last.register_forward_pre_hook(_narrowed)
         self.vocab: Vocab = translation.vocab
         self.layers: tuple[int, ...] = (
@@ -92,6 +92,17 @@ class MaskedLM(nn.Module):
         other = copy.copy(self)
         other.layers = tuple(layers)
         return other
+
+    def __copy__(self) -> "MaskedLM":
+        other = MaskedLM.__new__(MaskedLM)
+        other.__dict__ = self.__dict__.copy()
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as configuration and weights: what transformers hangs on a network for its hidden states does not."""
+        settings = replace(self.settings, device=str(next(self.parameters()).device))
+        weights = self.network.state_dict()
+        return _rebuilt, (type(self.network), self.network.config, weights, self.translation, settings, self.family, self.layers)
 
     def forward(self, tokens: Tokens) -> Prediction:
         """One pass: normalised log-probabilities of the usable symbols, hidden states of the chosen layer, attention if asked for."""
@@ -163,6 +174,21 @@ def told_size(config: Any, names: Sequence[str]) -> int:
     if not any(found):
         raise PairmiError(f"MaskedLM: the configuration of a {config.model_type} tells none of {', '.join(names)}")
     return next(int(size) for size in found if size)
+
+
+def _rebuilt(
+    kind: Any,
+    config: Any,
+    weights: dict[str, Tensor],
+    translation: Translation,
+    settings: Settings,
+    family: Family,
+    layers: tuple[int, ...],
+) -> MaskedLM:
+    """What travelled, put together again."""
+    network = kind(config)
+    network.load_state_dict(weights)
+    return MaskedLM(network, translation, settings, family).reporting(layers)
 
 
 def chosen_device(name: str | None) -> torch.device:

@@ -108,5 +108,5 @@ def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
     for label in (*axis.get_xticklabels(), *axis.get_yticklabels()):
         label.set_color("#D55E00" if label.get_text().startswith("CDR") else "k")
     axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="mutual information (nats)", shrink=0.85)
+    figure.colorbar(image, label="nats", shrink=0.85, extend="max")
     report.save(figure, file)

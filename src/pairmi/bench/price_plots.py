@@ -6,12 +6,15 @@ from typing import Any
 
 from pairmi.bench import report
 
+LEAST = 1e-3  # nats: less is as good as nothing, and would only stretch a picture
+TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # nats a pass
+
 
 def draw_frontier(found: Sequence[Mapping[str, Any]], file: Path, title: str = "") -> None:
     """Nats over passes, both on log scales, every point labelled; calibrated settings are stars; what loses nothing is at the bottom."""
     plt = report.pyplot()
     figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
-    floor = min((one["nats"] for one in found if one["nats"] > 1e-6), default=1e-3) / 3
+    floor = min((one["nats"] for one in found if one["nats"] > LEAST), default=LEAST) / 3
     ours = sorted((one for one in found if "charge=calibrated" in one["rule"]), key=lambda one: float(one["passes"]))
     if ours:
         axis.plot(
@@ -49,6 +52,10 @@ def draw_reliability(checks: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
             asked, measured, [min(2 * one["error"], 0.95 * one["measured"]) for one in some], fmt="o-", ms=4, lw=1, capsize=3, label=name
         )
     axis.set(xscale="log", yscale="log", xlabel="budget (nats a pass)", ylabel="measured (nats a pass)")
+    ticks = sorted({one["budget"] for one in every})
+    for one, values in ((axis.xaxis, ticks), (axis.yaxis, [tick for tick in TICKS if ends[0] <= tick <= ends[1]])):
+        one.set_ticks(values, [f"{value:g}" for value in values])
+        one.set_ticks([], minor=True)
     axis.legend(frameon=False)
     axis.grid(alpha=0.25)
     report.save(figure, file)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from pairmi.model import Wrapped
+from pairmi.selectors.coupled import Coupled
 from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.types import Backbone, Prediction, Selector, Tokens
 
@@ -75,7 +76,7 @@ def watched(rule: Selector, watch: Stopwatch) -> Selector:
 
 
 def _with_timed_mi(rule: Any, watch: Stopwatch) -> Selector:
-    if isinstance(rule, OneAtATime):
-        return OneAtATime(_with_timed_mi(rule.rule, watch))
+    if isinstance(rule, OneAtATime | Coupled):
+        return replace(rule, rule=_with_timed_mi(rule.rule, watch))
     holds = is_dataclass(rule) and "mi" in {part.name for part in fields(rule)}
     return cast(Selector, replace(rule, mi=timed(rule.mi, watch, "mi")) if holds else rule)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line or in FASTA (also .gz), or - for standard input"
+CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, in FASTA or JSON lines (also .gz), or - for standard input"
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 

@@ -58,12 +58,18 @@ def _exact(options: argparse.Namespace, records: Records) -> None:
 
 
 def _speed(options: argparse.Namespace, records: Records) -> None:
-    from pairmi.bench import speed
+    from pairmi.bench import block_costs, speed
 
     torch.set_num_threads(1)
+    if options.block is not None:
+        records += block_costs.block_costs(options.symbols or 126_464, options.length or 512, options.block)
+        print(report.table(records, block_costs.COLUMNS))
+        return
     boards = options.symbols is None
     found = (
-        speed.selection_times(options.limit or 256) if boards else speed.decoding_costs(options.symbols, options.length, options.limit or 2)
+        speed.selection_times(options.limit or 256)
+        if boards
+        else speed.decoding_costs(options.symbols, options.length or 128, options.limit or 2)
     )
     total = len(CATALOGUE) if boards else 2 * len(CATALOGUE)
     records += tqdm(found, total=total, desc="speed", unit="rule", file=sys.stderr)

@@ -1,17 +1,20 @@
 """Where canvases come from: an argument, a file or standard input, with one canvas a line or as FASTA."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TypedDict
 
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.canvases import tokenise
+from pairmi.backbones.text import MASKS
+from pairmi.canvases import continuation, tokenise
 from pairmi.model import Model
 from pairmi.tasks.protein.fasta import open_text, parse_fasta
 from pairmi.types import PairmiError
@@ -28,6 +31,9 @@ class Canvas:
     record: str | None  # its name in a FASTA file
 
 
+FILES = (".txt", ".fasta", ".fa", ".gz", ".jsonl")
+
+
 def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
     """Name for messages, text and name in a FASTA file of each canvas: the argument itself, those of a file, or of standard input."""
     if argument == "-":
@@ -35,14 +41,14 @@ def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
     elif os.path.isfile(argument):  # Path.is_file raises where a long canvas is no possible file name
         with open_text(Path(argument)) as lines:
             yield from _canvases(argument, lines)
-    elif "/" in argument or argument.endswith((".txt", ".fasta", ".fa", ".gz")):
+    elif ("/" in argument and " " not in argument and not any(mask in argument for mask in MASKS)) or argument.endswith(FILES):
         raise PairmiError(f"canvas: no file {argument}")
     else:
         yield "canvas", argument, None
 
 
 def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str | None]]:
-    """FASTA if the first line that is not empty begins with '>', else one canvas a line."""
+    """FASTA if the first line that is not empty begins with '>', JSON if it begins with '{', else one canvas a line."""
     numbered = ((number, line.lstrip("\ufeff").strip()) for number, line in enumerate(lines, 1))
     filled = ((number, text) for number, text in numbered if text)
     first = next(filled, (1, ""))
@@ -51,6 +57,10 @@ def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str
         for count, record in enumerate(parse_fasta(text for _, text in chain([first], filled)), 1):
             some = True
             yield f"{source}, record {count} ({record.name})", record.text, record.name
+    elif first[1].startswith("{"):
+        for number, text in chain([first], filled):
+            some = True
+            yield f"{source}, line {number}", *_record(f"{source}, line {number}", text)
     else:
         if first[1].startswith("puzzle,"):  # the header of our own 'pairmi data --csv': the canvas is the first column
             first, filled = next(filled, (1, "")), ((number, text.partition(",")[0]) for number, text in filled)
@@ -63,25 +73,54 @@ def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str
         raise PairmiError(f"canvas: {source} holds no canvas")
 
 
-def reads_fasta(argument: str) -> bool:
+def _record(name: str, line: str) -> tuple[str, str | None]:
+    """The text of a JSON record, and its id if it has one."""
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise PairmiError(f'{name}: no JSON ({error.msg}); expected an object such as {{"text": ...}}') from None
+    texts = [record[key] for key in ("text", "canvas", "prompt") if key in record] if isinstance(record, dict) else []
+    if len(texts) != 1 or not isinstance(texts[0], str):
+        raise PairmiError(f'{name}: expected a JSON object with one "text", "canvas" or "prompt", and perhaps an "id"')
+    return texts[0], None if record.get("id") is None else str(record["id"])
+
+
+def reads_fasta(argument: str | None) -> bool:
     """Whether a canvas argument is a FASTA file."""
-    if not os.path.isfile(argument):
+    if argument is None or not os.path.isfile(argument):
         return False
     with open_text(Path(argument)) as lines:
         return next((line for line in lines if line.strip()), "").startswith(">")
+
+
+class TextOptions(TypedDict):
+    """What `load` takes for models of text."""
+
+    tokenizer: str | None
+    allow_code: bool
+    revision: str | None
+
+
+def text_options(options: argparse.Namespace) -> TextOptions:
+    """The options of `load` that `add_tokenizer` adds."""
+    return {"tokenizer": options.tokenizer, "allow_code": options.allow_code, "revision": options.revision}
 
 
 def checked_canvases(
     model: Model, options: argparse.Namespace, check: Callable[[Canvas], None] = lambda canvas: None, complete: bool = False
 ) -> Iterator[Canvas]:
     """Every canvas that the model takes and `check` does not refuse; the first bad one ends it, or with --skip-invalid is reported."""
-    options.skipped = 0
-    for number, (name, text, record) in enumerate(canvas_lines(options.canvas)):
+    options.skipped, prompt = 0, vars(options).get("prompt")
+    for number, (name, text, record) in enumerate(canvas_lines(options.canvas if prompt is None else prompt)):
         try:
             wrong = model.task.complaint(text, model.vocab.blanks)
             if wrong:
                 raise PairmiError(f"{name}: {wrong}")
-            canvas = Canvas(number, name, text, tokenise(model, text, name, complete), record)
+            if prompt is None:
+                tokens = tokenise(model, text, name, complete)
+            else:
+                tokens = continuation(model, text, options.new_tokens, options.chat, name.replace("canvas", "prompt"))
+            canvas = Canvas(number, name, text, tokens, record)
             check(canvas)
         except PairmiError as error:
             if not options.skip_invalid:

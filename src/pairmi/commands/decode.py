@@ -12,7 +12,8 @@ from typing import Any
 from tqdm import tqdm
 
 from pairmi import api
-from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
+from pairmi.canvases import symbol_id
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
 from pairmi.loading import load
@@ -76,22 +77,36 @@ def _batches(job: Filling, canvases: Iterator[Canvas]) -> Iterator[Unit]:
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
+    if (options.canvas is None) == (options.prompt is None):
+        raise PairmiError("expected --canvas or --prompt, and not both")
     engine = chosen_engine(options)
-    model = load(options.backbone, attention="mi=attention" in (options.rule or ""), head=options.head, device=loading_device(options))
-    if options.rule is None:
-        options.rule = api.default_rule(model)
-        print(f"pairmi decode: by {options.rule}{', to which the model was tuned' if model.rule else ''}", file=sys.stderr)
+    model = load(
+        options.backbone,
+        attention="mi=attention" in (options.rule or ""),
+        head=options.head,
+        device=loading_device(options),
+        **text_options(options),
+    )
+    named, options.rule = options.rule is not None, api.default_rule(model) if options.rule is None else options.rule
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
-    sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept)
+    stop = None if options.stop is None else symbol_id(model.vocab, options.stop, "--stop")
+    sampling = Sampling(options.seed, options.temperature, options.greedy, options.verify, options.accept, stop)
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
     filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
-    pieces = _document(model, header, filled, options.trace) if options.json else (_described(model, canvas, out) for canvas, out in filled)
+    if options.json:
+        pieces = _document(model, header, filled, options.trace)
+    elif options.jsonl:
+        pieces = (json.dumps(_record(model, canvas, out, options.trace), ensure_ascii=False) + "\n" for canvas, out in filled)
+    else:
+        pieces = (_described(model, canvas, out) for canvas, out in filled)
     with results_alone() as file:
         for piece in pieces:
             print(piece, end="", file=file, flush=True)
+    if not named and model.rule:
+        print(f"pairmi decode: by {options.rule}, to which the model was tuned", file=sys.stderr)
 
 
 def _report(failure: Failure) -> None:
@@ -104,12 +119,7 @@ def _document(model: Model, header: dict[str, Any], filled: Iterable[tuple[Canva
     incomplete: Incomplete | KeyboardInterrupt | None = None
     try:
         for canvas, out in filled:
-            named = {} if canvas.record is None else {"record": canvas.record}
-            steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
-            costs = {"passes": out.passes, "rows": out.rows, "probe_rows": out.probe_rows}
-            verdict = model.task.judge(canvas.tokens, out.tokens)
-            record = named | {"canvas": canvas.text, "text": out.text} | costs | ({"verdict": verdict} if verdict else {}) | steps
-            yield before + json.dumps(record)
+            yield before + json.dumps(_record(model, canvas, out, trace))
             before = ",\n"
     except (Incomplete, KeyboardInterrupt) as error:
         incomplete = error
@@ -118,9 +128,19 @@ def _document(model: Model, header: dict[str, Any], filled: Iterable[tuple[Canva
         raise incomplete
 
 
+def _record(model: Model, canvas: Canvas, out: Result, trace: bool) -> dict[str, Any]:
+    """One result as JSON."""
+    named = {} if canvas.record is None else {"record": canvas.record}
+    steps = {"steps": [asdict(step) for step in out.steps]} if trace else {}
+    costs = {"passes": out.passes, "rows": out.rows, "probe_rows": out.probe_rows}
+    cut = {} if model.vocab.tokenizer is None else {"tokens": model.vocab.letters(out.tokens), "offsets": out.offsets}
+    verdict = model.task.judge(canvas.tokens, out.tokens)
+    return named | {"canvas": canvas.text, "text": out.text} | cut | costs | ({"verdict": verdict} if verdict else {}) | steps
+
+
 def _described(model: Model, canvas: Canvas, out: Result) -> str:
     """For people; FASTA gives FASTA, unless there is more to tell."""
-    if canvas.record is not None and not out.steps:
+    if canvas.record is not None and model.vocab.tokenizer is None and not out.steps:
         return f">{canvas.record} passes={out.passes} rows={out.rows} probe_rows={out.probe_rows}\n{out.text}\n"
     probes, verdict = f"\t{out.probe_rows} for probing" if out.probe_rows else "", model.task.judge(canvas.tokens, out.tokens)
     lines = [f"{out.text}\t{out.passes} passes\t{out.rows} rows{probes}" + (f"\t{verdict}" if verdict else "")]

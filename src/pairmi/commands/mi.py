@@ -10,16 +10,17 @@ import torch
 from tqdm import tqdm
 
 from pairmi import api
-from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta
+from pairmi.blocks import Window, checked_block, leftmost
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
 from pairmi.loading import load
 from pairmi.mi.sampled import SampledProbe
-from pairmi.model import Model
+from pairmi.model import Model, device_of
 from pairmi.spec import probing
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi mi`: canvas by canvas, in input order."""
-    model = load(options.backbone, head=options.head)
+    model = load(options.backbone, head=options.head, **text_options(options))
     probe = probing(options.form, options.floor, options.draws, options.error, options.batch)  # refused before anything is computed
     kind = {"draws": probe.draws, "error": options.error} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
     settings = {"backbone": model.name, "mi": options.mi, "form": probe.form} | kind
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
         if separator == opening and options.figure:
             found.plot(f"{model.name}: mutual information\n{canvas.record or canvas.text[:81]}").savefig(options.figure, dpi=150)
         if options.json:
-            print(separator, json.dumps(_document(canvas, found, options)), sep="", end="", flush=True)
+            print(separator, json.dumps(_document(model, canvas, found, options)), sep="", end="", flush=True)
         else:
             _print(model, canvas, found, options)
         separator = ",\n"
@@ -40,19 +41,22 @@ def run(options: argparse.Namespace) -> None:
 
 def _measured(model: Model, canvas: Canvas, options: argparse.Namespace) -> api.MI:
     if options.mi == "head":
-        return api.estimated(model, canvas.tokens[None])[0]
-    asked = {name: getattr(options, name) for name in ("form", "floor", "draws", "error", "seed")}
+        tokens, block = canvas.tokens[None].to(device_of(model)), options.block
+        window = None if block is None else Window(model, tokens, leftmost(tokens, model.vocab.size, checked_block(block, tokens)))
+        return api.estimated(model, tokens, window=window)[0]
+    asked = {name: getattr(options, name) for name in ("form", "floor", "draws", "error", "seed", "block")}
     found: list[api.MI] = api.mutual_information(model, [canvas.tokens], batch_size=options.batch, **asked)
     return found[0]
 
 
-def _document(canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dict[str, Any]:
+def _document(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dict[str, Any]:
     named = {} if canvas.record is None else {"record": canvas.record}
     pairs = [{"i": i, "j": j, "nats": nats} for i, j, nats in found.strongest(options.top)]
     values = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in asdict(found).items()}
     del values["names"], values["unknown"]  # the canvas says it
     values |= {"bound": None} if not _certified(options) else {}
-    return named | {"canvas": canvas.text, "strongest": pairs} | values
+    cut = {} if model.vocab.tokenizer is None else {"tokens": model.vocab.letters(canvas.tokens)}
+    return named | {"canvas": canvas.text} | cut | {"strongest": pairs} | values
 
 
 def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> None:
@@ -62,7 +66,8 @@ def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namesp
     print(canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}")
     print(f"  {found.rows} rows evaluated; {within}" + (f"; {found.note}" if found.note else ""))
     for i, j, nats in found.strongest(options.top):
-        error = "" if found.error is None else f" +- {float(found.error[i, j]):.3f}"
+        at = (found.positions or range(len(found.matrix))).index
+        error = "" if found.error is None else f" +- {float(found.error[at(i), at(j)]):.3f}"
         print(f"  {model.task.position(i):>6} - {model.task.position(j):<6} {nats:.3f}{error}{'' if options.form == 'tv' else ' nats'}")
 
 

@@ -5,7 +5,7 @@ import json
 
 from pairmi.loading import EMBEDDED
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import COMMITS, ESTIMATES, parameters
+from pairmi.spec import COMMITS, DRAWS, ESTIMATES, parameters
 from pairmi.tasks.tables import WORLDS
 
 
@@ -14,7 +14,7 @@ def run(options: argparse.Namespace) -> None:
     rows = [
         {
             "name": name,
-            "parameters": parameters(name) | {"commit": COMMITS[0]},
+            "parameters": parameters(name) | {"commit": COMMITS[0], "draw": DRAWS[0]},
             "about": (rule.__doc__ or "").splitlines()[0],
             "reference": vars(rule)["reference"],
         }
@@ -26,6 +26,8 @@ def run(options: argparse.Namespace) -> None:
     for row in rows:
         defaults = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
         print(f"{row['name']}:{defaults}\n    {row['about']}\n    {row['reference']}")
-    print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|entropy and floor=NATS")
+    print(f"\nmi = {' | '.join(ESTIMATES)}; with mi=probe also form=joint|kl|tv|entropy and floor=NATS, or draws=K (kl, tv) and error=NATS")
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
+    print("block = N, for every rule: the first N unknown positions at a time; nothing is computed of the others")
+    print(f"draw = {' | '.join(DRAWS)}, for every rule: from marginals, or shifted by the members before: by learnt or by exact tables")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")

@@ -96,5 +96,5 @@ def _train_tables(parser: ArgumentParser) -> None:
         "--layers", type=natural, nargs="+", metavar="N", help="the blocks whose output they read; default: those of the head"
     )
     parser.add_argument("--start", metavar="TABLES", help="go on from the weights of this file; default: from scratch")
-    parser.add_argument("--rate", type=rate, default=2.5e-3, help="the highest learning rate; Muon, for the matrices, takes six times that")
+    parser.add_argument("--rate", type=rate, default=3e-3, help="the highest learning rate; Muon, for the matrices, takes five times that")
     parser.add_argument("--pairs", type=positive, default=3000, help="pairs of positions a step")

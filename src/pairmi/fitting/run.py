@@ -61,7 +61,7 @@ def fit(
 
 def _run(job: stages.Fit, folder: Path, max_loss: float, per: Per) -> None:
     """All stages; what a former start has finished is not done again."""
-    hidden = stages.reports_hidden(job.model, len(job.data.canvases[0]))
+    hidden = stages.reports_hidden(job)
     if not hidden:
         job.say("this model reports no hidden states: no head is trained, rules probe")
     count = stages.label(job) if hidden else 0

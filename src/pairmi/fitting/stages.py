@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -22,10 +22,11 @@ from pairmi.fitting.data import Data
 from pairmi.loading import HEAD_FILE, with_head
 from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import UNTRAINED, Layered
-from pairmi.model import Model
+from pairmi.model import Model, device_of
 from pairmi.pricing.calibrate import NothingLost, calibrate, reliability
 from pairmi.selectors.charge import Calibration
 from pairmi.spec import estimate
+from pairmi.spread.local import Local
 from pairmi.spread.units import Engine
 from pairmi.store import read_store, shards
 from pairmi.training.distill import Distill, DistillConfig, export_head, make_head
@@ -36,6 +37,7 @@ from pairmi.training.optimizer import Rates
 
 SHARES = {"labels": 0.38, "head": 0.17, "calibrate": 0.15, "tune": 0.12}  # of the time; the rest prices rules and writes the report
 SHARD, LEAST = 16, 8  # states in a shard, and shards that a head needs
+ENOUGH = 64  # shards, after which more would not help where there is nothing to validate on
 POSITIONS = 4  # probed of each state
 SIZES = {"inner": 48, "forms": 8, "rank": 16, "mixer": 16, "hops": 0, "edges": 4, "reach": 0}  # of a head for some thousand states
 BUDGETS = (0.01, 0.03, 0.1, 0.3)  # nats a pass, that a calibration is fitted at
@@ -53,6 +55,7 @@ RULES = (
     "threshold:threshold=0.9",
     "mi-guided:budget=1",
 )
+TESTED = 5  # settings that tuning tries before one fails, as a guess
 FEWEST, MOST = 8, 512  # sequences of a measurement
 TRIED = 4  # sequences that the first guess of a cost is measured on
 SEEDS = {"calibrate": 1_000_003, "check": 2_000_003}  # other draws than those that tune and price
@@ -69,6 +72,11 @@ class Fit:
     seed: int
     say: Callable[[str], None]
     engine: Engine | None = None
+
+    @property
+    def spread(self) -> bool:
+        """Whether other processes label, which take a while to start."""
+        return not isinstance(self.engine, Local | None)
 
     @property
     def ledger(self) -> Ledger:
@@ -100,17 +108,23 @@ def label(fit: Fit) -> int:
     def finished() -> int:
         while True:
             done, spent = len(shards(folder)), fit.clock.seconds.get("labels", 0.0)
-            more = 1 if not done else int(0.7 * (share - spent) * done / max(spent, 1e-3))
-            if done and more < 1:
-                more = LEAST - done
-            if more < 1:
+            fits = int(0.8 * (share - spent) * done / max(spent, 1e-3)) if share - spent > 0.1 * share else 0
+            more = (fits or LEAST - done) if done else LEAST if fit.spread else 1
+            if more < 1 and (done >= ENOUGH or _teach(folder, fit.model.vocab.size)):
                 return done
+            more = LEAST if more < 1 else more
             fit.say(f"labels: {SHARD * more} more states of {SHARD * done}")
             with fit.clock.stage("labels"):
                 wanted, effort = SHARD * (done + more), Effort(POSITIONS)
                 make_labels(fit.model, fit.data.states, folder, wanted, seed=fit.seed, effort=effort, shard=SHARD, engine=fit.engine)
 
     return int(fit.decided("shards", finished))
+
+
+def _teach(folder: Path, mask: int) -> bool:
+    """Whether there is a measured pair to train on, and one to validate on."""
+    labels, _ = read_store(folder)
+    return all(len(some) > 0 and some.has_pair(mask) for some in (labels.split("train"), labels.split("validation")))
 
 
 def train(fit: Fit, count: int) -> None:
@@ -197,7 +211,7 @@ def tuned(fit: Fit, max_loss: float, per: tuning.Per) -> dict[str, Any]:
     family = tuning.family_of(UNCALIBRATED if fit.model.calibration is None else FAMILY)
     with fit.clock.stage("tune"):
         seconds = min(SHARES["tune"] * fit.clock.total, 0.5 * fit.clock.left)
-        count = fit.decided("tune", lambda: sequences_for(fit, seconds, len(family)))
+        count = fit.decided("tune", lambda: sequences_for(fit, seconds, TESTED))
         fit.say(f"tune: up to {len(family)} settings on {count} sequences, at most {max_loss:g} nats a {per}")
         limit: dict[str, Any] = {"max_loss": max_loss, "per": per}
 
@@ -244,9 +258,10 @@ def priced(fit: Fit, rule: str) -> list[dict[str, Any]]:
     return found
 
 
-def reports_hidden(model: Model, length: int) -> bool:
+def reports_hidden(fit: Fit) -> bool:
     """Whether there is anything that a head could read."""
-    return bool(model(torch.full((1, length), model.vocab.size)).hidden.shape[2])
+    model = deepcopy(fit.model) if fit.spread else fit.model  # one of transformers that was called cannot travel to workers
+    return bool(model(fit.data.canvases[0][None].to(device_of(model))).hidden.shape[2])
 
 
 def guided(fit: Fit) -> Fit:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors, write_whole
 from pairmi.loading import HEAD_FILE, head_file
-from pairmi.mi.heads import build
+from pairmi.mi.heads import UNTRAINED, build
 from pairmi.types import PairmiError
 
 CARD = "README.md"
@@ -27,7 +27,8 @@ class PublishedHead:
         """A head in the package, a file, a folder, or `owner/name[@revision]` on the hub, checked."""
         file = head_file(name)
         tensors, about = load_tensors(file)
-        build(about, tensors, file)  # refuses what is no head
+        if about.get("head") != UNTRAINED:  # else a calibration and a rule for a model that can have none
+            build(about, tensors, file)  # refuses what is no head
         return cls(tensors, about)
 
     def save_pretrained(self, folder: str | Path, base_model: str | None = None) -> Path:
@@ -67,12 +68,12 @@ def _facts(about: Mapping[str, Any]) -> list[str]:
     told = {
         "kind": about["head"],
         "weights of the model (fingerprint)": about["backbone"],
-        "layers that it reads": ", ".join(map(str, about["layers"])),
+        "layers that it reads": ", ".join(map(str, about.get("layers", ()))) or None,
         "labelled states": labels.get("count"),
         "form of MI": labels.get("form"),
         "lengths seen": "-".join(map(str, trained["lengths"])) if trained.get("lengths") else None,
         "training steps": about.get("steps"),
-        "tuned rule": about.get("rule"),
+        "tuned rule": about.get("rule", {}).get("words"),
         "calibrated charges": "yes" if "calibration" in about else "no",
         "pairmi commit": about.get("provenance", {}).get("commit"),
     }

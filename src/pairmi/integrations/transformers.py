@@ -1,5 +1,6 @@
 """Decoding by our rules with a model and a tokenizer of `transformers` that the caller already holds."""
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from pairmi.api import decode
-from pairmi.backbones.held import held
+from pairmi.backbones.families import Family, family_of
+from pairmi.backbones.held import checked_network, held
 from pairmi.backbones.huggingface import translate
 from pairmi.backbones.translation import Translation
 from pairmi.loading import with_head
@@ -69,12 +71,12 @@ def generate(
     texts = [prompts] if isinstance(prompts, str) else list(prompts)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise PairmiError(f"generate: expected a prompt or a list of prompts, each a text, got {prompts!r}")
-    translation = translate(tokenizer, type(tokenizer).__name__)
+    translation, family = _known(model, tokenizer)
     inner = [translation.stripped(tokenizer(text)["input_ids"]) for text in texts]
     how = How(with_block(rule, block), head, verify, seed, temperature, greedy, batch_size)
     ends = tokenizer.eos_token_id if length is not None else None
     found = []
-    for filled, result in _completed(model, translation, inner, length or 0, ends, how):
+    for filled, result in _completed(model, family, translation, inner, length or 0, ends, how):
         ids = torch.tensor([*translation.before, *filled, *translation.after])
         shown = filled[: filled.index(ends, len(filled) - (length or 0))] if ends in filled[len(filled) - (length or 0) :] else filled
         text = tokenizer.decode(shown, skip_special_tokens=True)
@@ -94,7 +96,8 @@ def custom_generate(
     def decoding(
         model: Any, input_ids: Tokens, logits_processor: Any, stopping_criteria: Any, generation_config: Any, **model_kwargs: Any
     ) -> Int[Tensor, "B T"]:
-        bare = replace(translate(tokenizer, type(tokenizer).__name__), before=(), after=())  # these ids, and nothing around them
+        translation, family = _known(model, tokenizer)
+        bare = replace(translation, before=(), after=())  # these ids, and nothing around them
         attended = model_kwargs.get("attention_mask")
         kept = torch.ones_like(input_ids).bool() if attended is None else attended.bool()
         inner = [row[keep].tolist() for row, keep in zip(input_ids, kept, strict=True)]
@@ -102,7 +105,7 @@ def custom_generate(
         drawn = generation_config.do_sample
         temperature = (generation_config.temperature or 1.0) if drawn else 1.0
         how = How(with_block(rule, block), head, verify, seed, temperature, greedy=not drawn)
-        filled = _completed(model, bare, inner, length, tokenizer.eos_token_id, how)
+        filled = _completed(model, family, bare, inner, length, tokenizer.eos_token_id, how)
         new = torch.tensor([ids[len(ids) - length :] for ids, _ in filled], device=input_ids.device)
         old = input_ids.clone()
         for row, (keep, (ids, _)) in enumerate(zip(kept, filled, strict=True)):
@@ -117,8 +120,15 @@ def with_block(rule: str, block: int | None) -> str:
     return rule if block is None else f"{rule}{',' if ':' in rule else ':'}block={block}"
 
 
+def _known(network: Any, tokenizer: Any) -> tuple[Translation, Family]:
+    """How the tokens of a network are ours, by the facts of its family; the caller's tokenizer stays as it is."""
+    config = checked_network(network).config
+    family = family_of(config.model_type, type(network).__name__)
+    return translate(copy.deepcopy(tokenizer), type(tokenizer).__name__, family, config), family
+
+
 def _completed(
-    network: Any, translation: Translation, prompts: Sequence[list[int]], length: int, ends: int | None, how: How
+    network: Any, family: Family, translation: Translation, prompts: Sequence[list[int]], length: int, ends: int | None, how: How
 ) -> list[tuple[list[int], Result]]:
     """Prompts and completions in the tokenizer's ids; `length` masks are put behind each prompt, `ends` may be written there."""
     if length < 0:
@@ -127,10 +137,11 @@ def _completed(
     for place, ids in enumerate(canvases):
         if translation.mask not in ids:
             raise PairmiError(f"generate: nothing is unknown in prompt {place}; write mask tokens where text is missing, or give length=N")
-    usable, added = set(translation.ids.values()), {} if ends is None else {f"<end {ends}>": ends}
+    usable = set(translation.ids.values())
+    added = {} if ends is None or ends in usable else {f"<end {ends}>": ends}
     given = sorted({i for ids in canvases for i in ids} - usable - {translation.mask, ends})  # special tokens inside a prompt, say
     extended = replace(translation, ids={**translation.ids, **added, **{f"<given {i}>": i for i in given}})
-    backbone = held(network, extended)
+    backbone = held(network, extended, family)
     model = Model(backbone, type(network).__name__, longest=backbone.longest)
     model = model if how.head is None else with_head(model, how.head)
     if given:

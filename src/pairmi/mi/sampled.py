@@ -85,7 +85,7 @@ def estimated(values: Float[Tensor, "N K L"], drawn: Draws) -> tuple[Float[Tenso
     member = ((drawn.group[:, None] == torch.arange(values.shape[1], device=values.device)[:, None]) & inside[:, None]).double()
     deviations = values - (member.mT @ (member / drawn.count[:, None] @ values))  # [N, stratum, K] picks the draws of a stratum
     factor = torch.where(inside, drawn.weights.square() * drawn.count / (drawn.count - 1).clamp_min(1), 0)[:, :, None]
-    variance = torch.where(factor > 0, factor * deviations.square(), 0).sum(1).nan_to_num(torch.inf)
+    variance = torch.where(factor > 0, factor * deviations.square(), 0).sum(1).nan_to_num(torch.inf, torch.inf)
     return total, variance.masked_fill((inside & (drawn.count < 2)).any(1)[:, None], torch.inf)
 
 

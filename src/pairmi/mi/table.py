@@ -13,7 +13,7 @@ from pairmi.mi.head import check_prediction, gelu
 from pairmi.mi.hops import sigmoid
 from pairmi.types import Meter, PairmiError, PerRow, Positions, Prediction, State
 
-FEATURES = ("symbol", "parts", "gates")
+FEATURES = ("symbol", "parts", "form")
 TOGETHER = 8  # members whose features are one product
 LOWEST = -12.0  # log-probabilities below are alike to the head
 
@@ -26,13 +26,14 @@ class TableConfig:
     symbols: int
     length: int  # the one that the backbone takes
     layers: int = 1  # how many layers of the backbone are reported side by side
-    inner: int = 128
-    rank: int = 16  # features of a symbol at a position
-    gates: int = 16  # bilinear forms of a pair
+    inner: int = 96
+    rank: int = 24  # features of a symbol at a position
+    forms: int = 16  # bilinear forms of a pair, of the same rank as those of the MI head
+    form_rank: int = 16
     places: int = 12  # learned features of where two positions are
     paths: int = 4  # kinds of paths through a third position
-    hidden: int = 48  # of the network for a drawn symbol and a symbol that it may move
-    channels: int = 6  # of its messages
+    hidden: int = 80  # of the network for a drawn symbol and a symbol that it may move
+    channels: int = 12  # of its messages
 
     def __post_init__(self) -> None:
         if min(asdict(self).values()) < 1:
@@ -45,14 +46,14 @@ class Features:
 
     symbol: Float[Tensor, "... V F"]
     parts: Float[Tensor, "... V H"]  # what each symbol adds to the network of a pair: drawn or not, of the sender or of the receiver
-    gates: Float[Tensor, "... G"]
+    form: Float[Tensor, "... G"]  # what the bilinear forms of a pair are made of
 
 
 class TableHead(nn.Module):
     """log q(x_j = w | x_i = v, ...) ~ log p_j(w) + shift, normalised, with a shift that pools the messages of all drawn (i, v).
 
     A symbol at a position has a few features, from the layer-normed hidden states, the marginal, the entropy and the place. A message of
-    (i, v) to (j, w) is a small network of those of v and w at both, their product, bilinear gates of the pair, where the two
+    (i, v) to (j, w) is a small network of those of v and w at both, their product, bilinear forms of the pair, where the two
     are, whether v = w, and paths: sum over open k of l_ik l_kj p_k(w) p_k(v) / (1 - p_k(v)), what excluding v at k would give
     to w there. Over the drawn members each channel is pooled by its most negative, its most positive and its sum; a network of these and
     p_j(w), the same for all w, gives the shift. It begins as minmax of the first channel. Drawn symbols alone are
@@ -60,7 +61,7 @@ class TableHead(nn.Module):
     """
 
     kind: ClassVar[str] = "tables"
-    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "symbol.weight", "gate.weight", "part.weight", "second.weight")
+    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "symbol.weight", "project.weight", "part.weight", "second.weight")
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__()
@@ -70,11 +71,13 @@ class TableHead(nn.Module):
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner))
         self.symbol = nn.Linear(config.inner, size * config.rank)
         self.belief = nn.Linear(2, config.rank, bias=False)  # p and log p of the symbol itself
-        self.gate = nn.Linear(config.inner, 2 * config.gates)
+        self.project = nn.Linear(config.inner, config.forms * config.form_rank)
+        signs = 1.0 - 2.0 * (torch.arange(config.form_rank) % 2)
+        self.signs = nn.Parameter(config.form_rank**-0.5 * signs.expand(config.forms, -1).clone())
         self.part = nn.Linear(config.rank, 4 * hidden, bias=False)
         self.pair = nn.Parameter(0.3 * torch.randn(config.length, config.length, config.places))
         self.link = nn.Linear(config.places, config.paths)
-        self.place = nn.Linear(config.places + config.gates, hidden)
+        self.place = nn.Linear(config.places + config.forms, hidden)
         self.product = nn.Linear(config.rank + config.paths, hidden, bias=False)
         self.same = nn.Parameter(0.3 * torch.randn(hidden))
         self.second = nn.Linear(hidden, hidden)
@@ -95,7 +98,7 @@ class TableHead(nn.Module):
         known = torch.cat([normed, log_probs.float().exp(), entropy(log_probs).float()[:, :, None]], dim=2)
         inner = gelu(linear(self.inner, known) + self.position[where])
         symbol = linear(self.symbol, inner).unflatten(2, (config.symbols, config.rank)) + self._beliefs(log_probs) @ self.belief.weight.t()
-        return Features(symbol, linear(self.part, symbol), linear(self.gate, inner))
+        return Features(symbol, linear(self.part, symbol), linear(self.project, inner))
 
     def _beliefs(self, log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V 2"]:
         return torch.stack([log_probs.exp(), log_probs.clamp_min(LOWEST) / 4], dim=-1).float()
@@ -114,18 +117,17 @@ class TableHead(nn.Module):
         paths: Float[Tensor, "... V C"],
     ) -> Float[Tensor, "... V K"]:
         """Of each drawn (sender, symbol) to each symbol of the receiver; the leading dimensions of all broadcast."""
-        hidden, gates = self.config.hidden, self.config.gates
-        taken = functional.one_hot(drawn, self.config.symbols).to(places.dtype)  # [*N, V]
-        mine = (sender.symbol * taken[..., None]).sum(-2, keepdim=True)  # features of the drawn symbol
-        drawn_part = (sender.parts[..., :hidden] * taken[..., None]).sum(-2) + (
-            receiver.parts[..., hidden : 2 * hidden] * taken[..., None]
-        ).sum(-2)
-        form = torch.cat([places, sender.gates[..., :gates] * receiver.gates[..., gates:]], dim=-1)
-        base = drawn_part + linear(self.place, form)
-        both = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1))
-        total = both + sender.parts[..., 2 * hidden : 3 * hidden] + receiver.parts[..., 3 * hidden :] + base[..., None, :]
-        total = (total + taken[..., None] * self.same).relu()
-        return linear(self.message, linear(self.second, total).relu())
+        hidden, forms = self.config.hidden, self.config.forms
+        symbol = drawn[..., None, None]
+        mine = torch.take_along_dim(sender.symbol, symbol, dim=-2)  # features of the drawn symbol, [..., 1, F]
+        of_sender, of_receiver = (x[..., n * hidden : (n + 1) * hidden] for n, x in enumerate((sender.parts, receiver.parts)))
+        bilinear = (sender.form * receiver.form * self.signs.flatten()).unflatten(-1, (forms, -1)).sum(-1)
+        base = linear(self.place, torch.cat([places, bilinear / (2 + bilinear.abs())], dim=-1))[..., None, :]
+        base = base + torch.take_along_dim(of_sender, symbol, dim=-2) + torch.take_along_dim(of_receiver, symbol, dim=-2)
+        total = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1)).add_(base)
+        total = total.add_(sender.parts[..., 2 * hidden : 3 * hidden]).add_(receiver.parts[..., 3 * hidden :])
+        total = total.add_(functional.one_hot(drawn, self.config.symbols)[..., None] * self.same).relu_()
+        return linear(self.message, linear(self.second, total).relu_())
 
     def moved(
         self, log_p: Float[Tensor, "... V"], low: Float[Tensor, "... V K"], high: Float[Tensor, "... V K"], total: Float[Tensor, "... V K"]

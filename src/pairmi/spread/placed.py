@@ -12,7 +12,7 @@ def placed(backbone: Backbone, device: str, precision: str | None = None) -> Bac
     if isinstance(backbone, MaskedLM):  # which unless told otherwise computes in another precision there
         loaded_in = backbone.settings.precision if backbone.settings.precision != "float32" else None
         settings = Settings(attention=backbone.attention, device=device, precision=precision or loaded_in)
-        return MaskedLM(backbone.network, backbone.translation, settings).reporting(backbone.layers)
+        return MaskedLM(backbone.network, backbone.translation, settings, backbone.family).reporting(backbone.layers)
     return backbone.to(device) if isinstance(backbone, nn.Module) else backbone
 
 

@@ -134,6 +134,6 @@ def train_tables(options: argparse.Namespace) -> None:
 
     model = load(options.backbone, precision=options.precision)
     walks, settings = make_walks(model, options.labels, options.units)
-    rates = Rates(muon=6 * options.rate, adam=options.rate)
+    rates = Rates(muon=5 * options.rate, adam=options.rate)
     job = make_tables(model, options.layers, walks, settings, TableTraining(options.seed, options.pairs, rates=rates), options.start)
     _fit(job, options, Processes(), partial(export, kind="tables", dtype=torch.float16))

@@ -12,6 +12,7 @@ from torch import Tensor
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.transformer import Transformer
 from pairmi.info import kl
+from pairmi.mi.head import LowRankHead
 from pairmi.mi.heads import reporting
 from pairmi.mi.table import Features, TableConfig, TableHead, exclusion
 from pairmi.model import Model
@@ -50,8 +51,8 @@ class Batch:
 def predicted(head: TableHead, batch: Batch) -> Float[Tensor, "S N R V"]:
     """What the head says of every position after 1, ..., N members, by running pools."""
     known, count = head.features(batch.hidden, batch.log_probs, batch.where), batch.drawn.shape[1]
-    sender = Features(*(x[:, :count].unsqueeze(2) for x in (known.symbol, known.parts, known.gates)))
-    receiver = Features(*(x.unsqueeze(1) for x in (known.symbol, known.parts, known.gates)))
+    sender = Features(*(x[:, :count].unsqueeze(2) for x in (known.symbol, known.parts, known.form)))
+    receiver = Features(*(x.unsqueeze(1) for x in (known.symbol, known.parts, known.form)))
     links, source = head.links(), batch.where[:, :count]
     given = batch.give.gather(2, batch.drawn[:, None].expand(-1, links.shape[1], -1)).mT  # [S, N, L]
     out = links[:, source] * given  # [P, S, N, L]
@@ -167,7 +168,8 @@ def divergence(true: Float[Tensor, "*N V"], log_q: Float[Tensor, "*N V"]) -> Flo
 def make_tables(
     model: Model, layers: Sequence[int] | None, walks: Walks, about: Mapping[str, Any], config: TableTraining, start: str | None = None
 ) -> FitTables:
-    """The training of fresh tables, or of those in a file, that read these layers, or those of the model's head."""
+    """The training of tables that read these layers, or those of the model's head: from a file, or fresh; then what they know of a position
+    and of where two positions are begins as in the head, where that reads the same layers."""
     backbone = model.backbone
     if not isinstance(backbone, Transformer):
         raise PairmiError(f"train tables: {model.name} is no transformer of one length; take exact tables, draw=probed")
@@ -175,9 +177,24 @@ def make_tables(
     torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
     head = TableHead(TableConfig(backbone.width, model.vocab.size, backbone.length, len(layers)))
     if not start:
-        return FitTables(model, head, layers, walks, config, about)
+        known = model.head if layers == list(backbone.layers) else None
+        return FitTables(model, head, layers, walks, config, about, started(head, known) if isinstance(known, LowRankHead) else "")
     tensors, described = load_tensors(Path(start))
     if described.get("config") != head.about():
         raise PairmiError(f"train tables: {start} holds no tables of this shape; expected {head.about()}")
     head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     return FitTables(model, head, layers, walks, config, about, fingerprint(tensors))
+
+
+def started(tables: TableHead, head: LowRankHead) -> str:
+    """Let fresh tables begin with what an MI head knows of a position and of where two positions are; its fingerprint, or nothing."""
+    mine, theirs = dict(tables.named_parameters()), dict(head.named_parameters())
+    shared = [name for name in ("inner.weight", "inner.bias", "position", "project.weight", "project.bias", "signs") if name in theirs]
+    if head.pair.ndim != 3 or any(mine[name].shape != theirs[name].shape for name in shared):
+        return ""
+    places = head.pair.permute(1, 2, 0)[:, :, : tables.config.places]
+    with torch.no_grad():
+        for name in shared:
+            mine[name].copy_(theirs[name])
+        tables.pair[:, :, : places.shape[2]] = (places - places.mean((0, 1))) / places.std((0, 1))
+    return fingerprint(head.state_dict())

@@ -4,29 +4,28 @@ import math
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from pairmi import api, canvases, explain, tuning
 from pairmi.commit import Sampling
-from pairmi.counting import Counting
 from pairmi.decoding import iter_decode
-from pairmi.info import entropy_of
-from pairmi.mi.probe import Probe
+from pairmi.info import LARGE
 from pairmi.model import Model
 from pairmi.results import Step
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import ESTIMATES, parameters, parse
-from pairmi.types import PairmiError, Prediction, Selector
+from pairmi.spec import CHARGES, DRAWS, ESTIMATES, parameters, parse
+from pairmi.types import PairmiError, Selector
 from pairmi.web.work import Event, Watch, watched
 
 LONGEST = 512  # positions that a page can still show
 SHOWN = 24  # candidates of a position, and symbols of an alphabet, that a page still lists
 LARGEST = 1e6  # of a number in a rule
 GIVENS = (24, 60)  # of a drawn puzzle: digging deeper takes long
+DRAWN = 16  # symbols that are tried in a position where an alphabet is too large to try all
 PRICED = 8  # sequences that a price on the page rests on: some seconds of a Sudoku
 SEARCH = 50_000  # symbols that looking for the only solution may try: some hundredths of a second
 
@@ -44,6 +43,9 @@ def _model(name: str, model: Model) -> Event:
         "size": model.vocab.size,
         "blanks": model.vocab.blanks,
         "spaced": spaced(model),
+        "text": model.vocab.tokenizer is not None,
+        "tried": DRAWN if model.vocab.size >= LARGE else model.vocab.size,
+        "tables": model.tables is not None,
         "side": side(model),
         "head": model.head is not None,
         "estimates": estimates(model),
@@ -75,10 +77,11 @@ def _rule(name: str) -> Event:
             "name": key,
             "default": default,
             "kind": "mi" if key == "mi" else type(default).__name__,
-            "choices": list(get_args(kinds[key])) if get_origin(kinds[key]) is Literal else [],
+            "choices": list(CHARGES) if key == "charge" else list(get_args(kinds[key])) if get_origin(kinds[key]) is Literal else [],
         }
         for key, default in parameters(name).items()
     ]
+    shown.append({"name": "draw", "default": DRAWS[0], "kind": "str", "choices": list(DRAWS)})  # which every rule takes
     about = (CATALOGUE[name].__doc__ or "").splitlines()[0]
     return {"name": name, "about": about, "reference": vars(CATALOGUE[name])["reference"], "parameters": shown}
 
@@ -93,6 +96,19 @@ def read(model: Model, canvas: str) -> Int[Tensor, " L"]:
         if letter not in ids:
             raise PairmiError(f"canvas: {letter!r} at {model.task.position(position)} is not in the alphabet of {model.name}")
     return torch.tensor([ids[letter] for letter in letters], dtype=torch.long)
+
+
+def tokens_of(model: Model, text: str) -> Event:
+    """What somebody typed as a canvas of the page: the tokens of a text, with spaces between them."""
+    known = {*model.vocab.symbols, *model.vocab.blanks}
+    if model.vocab.tokenizer is None or all(part in known for part in text.split()):
+        return {"canvas": text}
+    return {"canvas": written(model, model.vocab.encode(text))}
+
+
+def written(model: Model, tokens: Int[Tensor, " L"]) -> str:
+    """Tokens as the page writes a canvas."""
+    return " ".join(model.vocab.letters(tokens)) if spaced(model) else model.vocab.decode(tokens)
 
 
 def checked(model: Model, canvas: str) -> Int[Tensor, " L"]:
@@ -127,25 +143,6 @@ def selector(model: Model, text: str) -> Selector:
     return api.resolve(text, model)
 
 
-def look(model: Model, canvas: str, watch: Watch) -> Event:
-    """The marginals of one pass, and all pairwise MI where the model has a head; or why nothing completes the canvas."""
-    tokens = read(model, canvas)
-    against = conflict(model, tokens)
-    if against is not None:
-        return {"conflict": against}
-    prediction = Counting(watched(model, watch))(canvases.tokenise(model, tokens)[None])
-    mi = None if model.head is None else _pairs(api.estimated(model, tokens[None], prediction)[0], "head")
-    return {"conflict": None, "mi": mi} | _marginals(model, prediction)
-
-
-def probe(model: Model, canvas: str, watch: Watch) -> Event:
-    """Exact MI, telling how many rows of how many are evaluated."""
-    tokens = checked(model, canvas)
-    watch.total = 1 + int(Probe().rows(Counting(model)(tokens[None])))
-    found = api.mutual_information(watched(model, watch), [tokens])[0]
-    return {"mi": _pairs(found, "probe")}
-
-
 def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watch) -> Event:
     """Decode pass by pass, telling of each: what was filled, and why the others waited."""
     tokens, stoppable = checked(model, canvas), watched(model, watch)
@@ -156,7 +153,8 @@ def decode(model: Model, canvas: str, rule: str, sampling: Sampling, watch: Watc
         watch.tell({"pass": _pass(model, step)})
     assert step is not None  # a checked canvas has something to fill
     return {
-        "text": model.vocab.decode(step.tokens[0]),
+        "text": written(model, step.tokens[0]),
+        "said": model.vocab.decode(step.tokens[0]),
         "passes": int(step.passes[0]),
         "rows": watch.rows,
         "seconds": time.thread_time() - start,
@@ -215,39 +213,12 @@ def puzzle(givens: int, seed: int) -> Event:
     return {"canvas": to_text(unique_puzzles(1, seed, (givens, givens)).canvases[0])}
 
 
-def _marginals(model: Model, prediction: Prediction) -> Event:
-    """Of the open positions, the likeliest symbols with their probabilities; the others have null and no entropy."""
-    masked, (probs, ids) = prediction.masked[0].tolist(), prediction.log_probs[0].exp().topk(min(SHOWN, model.vocab.size))
-    ranked = [
-        [[model.vocab.symbols[n], p] for n, p in zip(*row, strict=True)] if unknown else None
-        for unknown, *row in zip(masked, ids.tolist(), rounded(probs), strict=True)
-    ]
-    return {"candidates": ranked, "entropies": rounded(torch.where(prediction.masked, entropy_of(prediction), 0)[0])}
-
-
-def _pairs(found: api.MI, kind: str) -> Event:
-    bound = float(found.bound.max())
-    return {
-        "kind": kind,
-        "matrix": rounded(found.matrix),
-        "strongest": [{"i": i, "j": j, "nats": round(nats, 4)} for i, j, nats in found.strongest(40)],
-        "bound": round(bound, 4) if math.isfinite(bound) else None,
-        "rows": found.rows,
-        "note": found.note,  # what the estimate says of itself, such as a canvas unlike those it was trained on
-    }
-
-
 def _pass(model: Model, step: Step) -> Event:
     """What was filled, why the others waited, and the canvas afterwards."""
     words, blockers = explain.in_words(model, step, 0), step.waiting.blocker[0].tolist()
     return {
         "filled": words.filled,
         "waiting": {i: {"why": why, "on": blockers[i] if blockers[i] >= 0 else None} for i, why in words.waiting.items()},
-        "text": words.text,
+        "text": written(model, step.tokens[0]),
         "passes": int(step.passes[0]),
     }
-
-
-def rounded(values: Float[Tensor, "*N"]) -> Any:
-    """As lists, to four digits behind the point: what a page can show."""
-    return (values.double() * 1e4).round().div(1e4).tolist()

@@ -22,7 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from pairmi.commit import Sampling
 from pairmi.model import Model
 from pairmi.types import PairmiError
-from pairmi.web import api
+from pairmi.web import api, showing
 from pairmi.web.guard import Guard, Rate
 from pairmi.web.work import Busy, Event, Lane, Stopped, Watch, Work
 
@@ -46,6 +46,13 @@ class Decoding(Canvas):
     temperature: Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False)] = 1.0
     greedy: bool = True
     verify: bool = False
+
+
+class Imagined(Canvas):
+    """A canvas with a symbol for one of its open positions."""
+
+    position: Annotated[int, Field(ge=0, lt=api.LONGEST)]
+    symbol: Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Refusal(BaseModel):
@@ -123,13 +130,28 @@ def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) 
     @app.post("/api/look", responses=REFUSALS)
     async def look(request: Request, asked: Canvas) -> Response:
         """Marginals, and MI by the head: one pass."""
-        return await _answered(request, quick, partial(api.look, known(asked.model), asked.canvas))
+        return await _answered(request, quick, partial(showing.look, known(asked.model), asked.canvas))
+
+    @app.post("/api/tokens", responses=REFUSALS)
+    async def tokens(request: Request, asked: Canvas) -> Response:
+        """A text as a canvas: its tokens, with spaces between them."""
+        return await _answered(request, quick, lambda watch: api.tokens_of(known(asked.model), asked.canvas))
+
+    @app.post("/api/imagine", responses=REFUSALS)
+    async def imagine(request: Request, asked: Imagined) -> Response:
+        """How open positions would move if one took a symbol."""
+        return await _answered(request, quick, partial(showing.imagine, known(asked.model), asked.canvas, asked.position, asked.symbol))
+
+    @app.post("/api/map", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    async def chart(request: Request, asked: Canvas) -> Response:
+        """What depends on what in a complete sequence, with progress."""
+        return _streamed(request, long, partial(showing.chart, known(asked.model), asked.canvas))
 
     @app.post("/api/probe", responses=REFUSALS | LINES, response_class=StreamingResponse)
     async def probe(request: Request, asked: Canvas) -> Response:
         """Exact MI, with progress."""
         api.checked(known(asked.model), asked.canvas)
-        return _streamed(request, long, partial(api.probe, known(asked.model), asked.canvas))
+        return _streamed(request, long, partial(showing.probe, known(asked.model), asked.canvas))
 
     @app.post("/api/decode", responses=REFUSALS | LINES, response_class=StreamingResponse)
     async def decode(request: Request, asked: Decoding) -> Response:

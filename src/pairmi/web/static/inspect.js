@@ -6,16 +6,18 @@ import { mark, list } from "./help.js";
 import { TERMS } from "./words.js";
 
 export function source({ mi }, hasHead) {
-  const exact = (found) => `Measured from ${count(found.rows, "sequence")}${found.bound ? `; every value within ${found.bound} nats` : ""}.`;
+  if (mi?.kind === "map") return ($("#source").textContent = `What one symbol tells of another in this complete sequence, in nats: ${count(mi.rows, "sequence")} with masked positions.`), ($("#note").hidden = true);
+  const drawn = (found) => `Drawn: ${count(found.rows, "sequence")}${found.error === null ? "" : `; standard error at most ${found.error} nats`}.`;
+  const exact = (found) => found.kind === "draws" ? drawn(found) : `Measured from ${count(found.rows, "sequence")}${found.bound ? `; every value within ${found.bound} nats` : ""}.`;
   $("#source").textContent = !mi ? (hasHead ? "" : "This model has no head: everything is measured.") : mi.kind === "head" ? "Estimated by the model's head, from one pass." : exact(mi);
   $("#note").hidden = !mi?.note;
   $("#note").textContent = mi?.note ?? "";
 }
 
-function candidateButtons(ranked, fill) {
+function candidateButtons(ranked, fill, imagine) {
   const shown = ranked.filter(([, p], n) => p >= 0.005 || n < 2).slice(0, 9);
   return h("div", { className: "chips" }, ...shown.map(([symbol, p]) => {
-    const chip = h("button", { type: "button", title: `Fill with ${symbol}`, onclick: () => fill(symbol) }, h("b", {}, symbol), ` ${percent(p)}`);
+    const chip = h("button", { type: "button", title: `Fill with ${symbol}`, onclick: () => fill(symbol), onpointerenter: () => imagine(symbol), onfocus: () => imagine(symbol), onpointerleave: () => imagine(null), onblur: () => imagine(null) }, h("b", {}, symbol), ` ${percent(p)}`);
     chip.style.setProperty("--p", `${100 * p}%`);
     return chip;
   }));
@@ -38,17 +40,24 @@ function pairList(view, names, actions) {
   return pairs.length ? h("div", { className: "fill" }, h("ol", { className: "pairs" }, ...pairs)) : h("p", { className: "quiet" }, none);
 }
 
+/** What is shown while a symbol is only imagined. */
+const imagining = ({ by, symbol }, name) => h("p", { className: "waits" }, by === "tables" ? `If ${name} were ${symbol}: how the model's tables move the others, before any pass.` : `If ${name} were ${symbol}: what one more pass says of the others.`);
+let offering = null; // the candidates whose buttons stand there: pointing at one of them must not replace it
+
 export function inspect(view, names, actions) {
-  const { cell } = view;
+  const { cell, preview } = view;
+  if (preview && preview.cell === cell && offering) return $("#imagined").replaceChildren(imagining(preview, names(cell)));
   if (view.conflict) return refill($("#inspect"), h("h2", {}, "Nothing completes this canvas"), h("p", { className: "bad" }, `${view.conflict.message}.`), h("p", { className: "quiet" }, view.conflict.positions.length ? "Change or empty one of the marked positions, or undo." : "Undo, or set another canvas."));
   const ranked = cell === null ? null : view.candidates?.[cell];
+  offering = ranked;
   const title = cell === null ? "Strongest pairs" : ranked ? `${names(cell)}: uncertainty ${view.entropies[cell].toFixed(2)} nats` : `${names(cell)}: ${view.text[cell] ?? ""}`;
   const waits = cell !== null && view.reasons[cell];
   return refill(
     $("#inspect"),
     h("h2", {}, title),
     waits ? h("p", { className: "waits" }, `Waits: ${waits.why}.`) : null,
-    ranked ? candidateButtons(ranked, (symbol) => actions.fill(cell, symbol)) : null,
+    ranked ? candidateButtons(ranked, (symbol) => actions.fill(cell, symbol), (symbol) => actions.imagine(cell, symbol)) : null,
+    ranked ? h("div", { id: "imagined", role: "status" }, h("p", { className: "quiet" }, "Point at a symbol to see the others move.")) : null,
     cell === null ? null : h("h3", {}, ranked ? "Shares with (nats)" : "Strongest pairs (nats)"),
     pairList(view, names, actions),
   );

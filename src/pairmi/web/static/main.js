@@ -16,10 +16,12 @@ import { canRedo, canUndo, onChange, read, redo, set, state, undo } from "./stat
 import { LEADS } from "./words.js";
 
 const AFFORDABLE = 1000; // rows of probing that are spent without being asked
-const tasks = { look: only(), probe: only(), decode: only() };
+const tasks = { look: only(), probe: only(), decode: only(), imagine: only() };
 let run = null; // the decoding that is stepped through
 let seen = { canvas: "" }; // the last answers: candidates, entropies, head, probe, conflict
 let pinned = false;
+let forgetting = 0; // a timer: going from one symbol to the next shows nothing in between
+let imagined = null; // how the others would move if the chosen position took a symbol
 let built = ""; // what the cells on show were made for
 let scrolled = ""; // the canvas whose unknowns were scrolled to
 let drawCells = () => {};
@@ -33,18 +35,19 @@ function currentView() {
   const step = run && state.pass ? run.steps[state.pass - 1] : null;
   const [text, start] = [split(step?.text ?? state.canvas), split(state.canvas)];
   const fits = seen.canvas === before() && seen.model === state.model;
-  const candidates = fits ? seen.candidates ?? null : null;
+  const preview = imagined?.canvas === before() && imagined.model === state.model ? imagined : null;
+  const candidates = preview?.candidates ?? (fits ? seen.candidates ?? null : null);
   const conflict = fits ? seen.conflict ?? null : null;
-  const mi = fits ? seen[fromHead() ? "head" : "probe"] ?? null : null;
+  const mi = fits ? seen.map ?? seen[fromHead() ? "head" : "probe"] ?? null : null;
   const reasons = step?.waiting ?? {};
   const broken = run?.result?.broken;
   const wrong = conflict?.positions ?? (broken && state.pass >= broken.pass ? broken.positions : []);
   return {
-    text, candidates, conflict, mi, reasons, pinned, before: before(), cell: state.cell, wrong: new Set(wrong),
-    most: largest(mi?.matrix), ceiling: Math.log(model().size), entropies: (fits && seen.entropies) || [],
-    focus: Boolean(state.cell !== null && mi && candidates?.[state.cell]), // whether cells show what they share with the chosen one
-    open: (candidates ?? []).flatMap((row, i) => (row ? [i] : [])),
-    fresh: new Set(step ? Object.keys(step.filled).map(Number) : []),
+    text: preview ? text.with(preview.cell, preview.symbol) : text, candidates, conflict, mi, reasons, pinned, before: before(), cell: state.cell, wrong: new Set(wrong),
+    most: largest(mi?.matrix), ceiling: Math.log(model().size), entropies: preview?.entropies ?? ((fits && seen.entropies) || []), preview,
+    focus: Boolean(!preview && state.cell !== null && mi && (mi.kind === "map" || candidates?.[state.cell])), // whether cells show what they share with the chosen one
+    open: mi?.kind === "map" ? text.map((_, i) => i) : (candidates ?? []).flatMap((row, i) => (row ? [i] : [])),
+    fresh: new Set(preview ? [preview.cell] : step ? Object.keys(step.filled).map(Number) : []),
     earlier: new Set(text.flatMap((symbol, i) => (!isOpen(symbol) && isOpen(start[i]) ? [i] : []))),
     blocker: reasons[state.cell]?.on ?? null,
   };
@@ -88,7 +91,8 @@ function render() {
   inspect(view, names, actions);
   player.show(state.pass, run?.steps.length ?? 0);
   explain(run, state.pass, names, actions);
-  $("#run").disabled = Boolean(view.conflict);
+  $("#run").disabled = Boolean(view.conflict) || !openCount(state.canvas);
+  $("#run-map").hidden = Boolean(view.mi) || openCount(before()) > 0 || onBoard() || !$("#progress").hidden;
   $("#run-probe").hidden = Boolean(view.mi) || !view.open.length || !$("#progress").hidden || fromHead();
 }
 
@@ -102,6 +106,14 @@ const actions = {
     const { text } = currentView();
     pinned = true;
     set({ canvas: join(text.with(i, symbol ?? model().blanks[0])), cell: i });
+  },
+  /** What the others' candidates would become if this position took a symbol; null = as they are. */
+  imagine: (i, symbol) => {
+    const [name, canvas] = [state.model, before()];
+    clearTimeout(forgetting);
+    if (symbol === null) return tasks.imagine.abort(), (forgetting = setTimeout(() => imagined && ((imagined = null), render()), 80));
+    return tasks.imagine((signal) => ask("api/imagine", { model: name, canvas, position: i, symbol }, signal))
+      .then((found) => found && ((imagined = { ...found, canvas, model: name, cell: i, symbol }), render()), complain);
   },
   keep: () => set({ canvas: join(currentView().text) }),
   /** From one shading to the other: lets go, or holds the position that shares most. */
@@ -135,12 +147,12 @@ async function look() {
 
 function measure(asked = false) {
   const wanted = state.view !== "race" && !fromHead() && !seen.probe && !seen.conflict && openCount(seen.canvas) > 0;
-  const affordable = openCount(seen.canvas) * model().size <= AFFORDABLE;
+  const affordable = openCount(seen.canvas) * model().tried <= AFFORDABLE;
   if (!wanted) tasks.probe.abort();
   return wanted && (affordable || asked) ? probe() : undefined;
 }
 
-async function probe() {
+async function probe(path = "api/probe", into = "probe") {
   const box = $("#progress");
   const { canvas } = seen;
   box.hidden = false;
@@ -148,11 +160,11 @@ async function probe() {
   box.children[1].textContent = "waiting";
   render();
   try {
-    const found = await tasks.probe((signal) => follow("api/probe", { model: state.model, canvas }, signal, ({ rows, total }) => {
+    const found = await tasks.probe((signal) => follow(path, { model: state.model, canvas }, signal, ({ rows, total }) => {
       box.children[0].value = total ? rows / total : 0;
       box.children[1].textContent = `${rows} of ${total || "…"} sequences`;
     }));
-    if (found && seen.canvas === canvas) seen.probe = found.mi;
+    if (found && seen.canvas === canvas) seen[into] = found.mi;
     if (found) box.hidden = true;
   } catch (error) {
     box.hidden = true;
@@ -203,6 +215,9 @@ onChange((changes) => {
   if (has("canvas", "model", "pass", "mi", "view")) look().catch(complain);
 });
 
+/** What was typed, as a canvas; a text is cut by the model's own tokenizer. */
+const cut = async (text) => (model().text ? (await ask("api/tokens", { model: state.model, canvas: text })).canvas : typed(text));
+
 function listen() {
   const on = (id, event, act) => $(id).addEventListener(event, act);
   const all = (key, act) => {
@@ -219,6 +234,7 @@ function listen() {
   on("#redo", "click", redo);
   on("#run", "click", () => decode().then(() => run?.result && player.start()).catch((error) => ((run = null), render(), complain(error))));
   on("#run-probe", "click", () => measure(true).catch(complain));
+  on("#run-map", "click", () => probe("api/map", "map").catch(complain));
   on("#cancel", "click", () => (tasks.probe.abort(), ($("#progress").hidden = true), render()));
   on("#theme", "click", () => (theme(isDark() ? "light" : "dark"), render()));
   on("#share", "click", () => navigator.clipboard.writeText(location.href).then(() => say("The link is copied."), () => say(`The link: ${location.href}`)));
@@ -226,10 +242,11 @@ function listen() {
   on("#draw", "click", () => ask(`api/puzzle?givens=${Number($("#givens").value)}&seed=${Math.floor(Math.random() * 2 ** 31)}`).then(({ canvas }) => set({ canvas, cell: null }), complain));
   on("#entry", "submit", (event) => {
     event.preventDefault();
-    const canvas = typed($("#canvas").value);
-    const wrong = refusal(canvas);
-    if (wrong && !wrong.positions.length) say(wrong.message, true);
-    else $("#canvas").blur(), set({ canvas, cell: null });
+    cut($("#canvas").value).then((canvas) => {
+      const wrong = refusal(canvas);
+      if (wrong && !wrong.positions.length) say(wrong.message, true);
+      else $("#canvas").blur(), set({ canvas, cell: null });
+    }).catch(complain);
   });
   document.addEventListener("keydown", (event) => {
     if (event.target.matches("input:not([type=range], [type=checkbox])")) return;

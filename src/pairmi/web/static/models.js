@@ -3,6 +3,7 @@
 import { state } from "./state.js";
 
 const EXAMPLE = {
+  "albert-zh": "现 代 _ _ 的 奠 基 人",
   9: "97.2.....2.3.8.69...54...7.7.........3....1....9.75..41.75.8..33.2..1......7.....",
   protein: "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC..............WGQGTLVTVSS",
 };
@@ -25,6 +26,7 @@ export const short = (symbol, letters = 7) => (symbol.length > letters ? `${symb
 
 export function example(of) {
   if (of.side === 9) return EXAMPLE[9];
+  if (of.name in EXAMPLE && of.spaced) return EXAMPLE[of.name].replaceAll("_", of.blanks[0]);
   const protein = of.length === null && [...EXAMPLE.protein].every((letter) => letter === "." || of.symbols.includes(letter));
   return protein ? EXAMPLE.protein : blank(of.length ?? (of.spaced ? 12 : 24), of);
 }

