@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import torch
 
-from pages.design import METHODS, TEMPERATURES, page
+from pages.design import METHODS, TEMPERATURES, Method, page
 from pairmi import api
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.proteinmpnn import ProteinMPNN
@@ -54,6 +54,10 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "top-k, random order": [f"top-k:k={k},by=random" for k in (2, 4, 8)],
     "eb": [f"eb:budget={b}" for b in (1, 4, 8, 16)],
     "mi-bound": [f"mi-bound:budget={b},order={o}" for o in ("lowest-entropy", "highest-entropy") for b in (0.01, 0.02, 0.05, 0.1)],
+    "contacts instead of MI": [
+        "independent-set:mi=structural,threshold=0.5",
+        *(f"mi-bound:mi=structural,budget=0.1,order={o}" for o in ("lowest-entropy", "highest-entropy")),
+    ],
     "mi-bound, calibrated": [f"mi-bound:charge=calibrated,budget={b}" for b in (0.005, 0.01, 0.02, 0.05)],
 }
 TABLE = (*protein.TABLE_2[1:], "mi-bound:budget=0.02,order=highest-entropy", "mi-bound:charge=calibrated,budget=0.02")
@@ -126,7 +130,10 @@ def fitted_charge(models: Sequence[Model], sequences: int) -> Calibration:
 
 
 def models(ledger: Ledger, options: argparse.Namespace) -> Iterator[tuple[Path, Model]]:
-    """Each structure with a head and a charge that have not seen it."""
+    """Each structure with a head and a charge that have not seen it; with --headless without both."""
+    if options.headless:
+        yield from ((file, model_for(file, None)) for file in files(options))
+        return
     charges = {fold: calibration_for(fold, ledger, options) for fold in FOLDS}
     for file, fold in fold_of(options).items():
         yield file, model_for(file, options.records / f"head-{fold}.safetensors", charges[fold])
@@ -153,10 +160,14 @@ def choose(ledger: Ledger, options: argparse.Namespace) -> None:
                 priced(file, model, spec, 1.0, CHOOSING, 1, ledger)
 
 
+def methods(options: argparse.Namespace) -> list[Method]:
+    return [method for method in METHODS if method.headless or not options.headless]
+
+
 def prices(ledger: Ledger, options: argparse.Namespace) -> None:
     for temperature in TEMPERATURES:
         for file, model in models(ledger, options):
-            for spec in dict.fromkeys(method.rule for method in METHODS if method.priced):
+            for spec in dict.fromkeys(method.rule for method in methods(options) if method.priced):
                 priced(file, model, spec, temperature, PRICING, options.sequences, ledger)
 
 
@@ -189,7 +200,7 @@ def designs(ledger: Ledger, options: argparse.Namespace) -> None:
     """In rounds over all structures and methods, so that whenever it stops all have as many."""
     for first in range(0, options.designs, options.round):
         for file, model in models(ledger, options):
-            for method in METHODS:
+            for method in methods(options):
                 designed(file, model, method, range(first, min(first + options.round, options.designs)), ledger, options.temperature)
 
 
@@ -226,6 +237,15 @@ def ship(options: argparse.Namespace, out: Path) -> None:
     save_tensors(out, tensors, about | {"calibration": fitted_charge(chosen, options.calibrating).about()})
 
 
+def head_about(options: argparse.Namespace) -> tuple[str, list[Record]] | None:
+    """What the heads learnt from, and how good they are on the structures that they have not seen; None without heads."""
+    if options.headless:
+        return None
+    labels, made_by = read_store(options.labels)
+    told = f"{len(labels)} labelled states, of each the probed MI of {made_by['positions'] or 'all'} positions with all others"
+    return told, [{"fold": fold} | read_log(options.records / f"head-{fold}" / "log.jsonl")[-1] for fold in FOLDS]
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="PDB files")
@@ -242,6 +262,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--temperature", type=float, default=0.1, help="of the designs")
     parser.add_argument("--table", default="1CTF_A", help="the structure of the paper's table 2")
     parser.add_argument("--proteins", type=int, default=500, help="for that table")
+    parser.add_argument("--headless", action="store_true", help="only the methods that need no head, and the page without one")
     parser.add_argument("--ship", type=Path, help="also train a head on all structures, with its charge, and write it here")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--out", type=Path, default=Path("docs/design.md"))
@@ -252,16 +273,13 @@ def main() -> None:
     options = parsed()
     torch.set_num_threads(1)
     ledger = Ledger(options.records / "records.jsonl")
-    for name in [] if options.page else [options.part] if options.part else PARTS:
+    every = ["prices"] if options.headless else list(PARTS)
+    for name in [] if options.page else [options.part] if options.part else every:
         PARTS[name](ledger, options)
     if options.ship:
         ship(options, options.ship)
     if options.part is None and not options.ship:
-        logs = [read_log(options.records / f"head-{fold}" / "log.jsonl")[-1] for fold in FOLDS]
-        labels, made_by = read_store(options.labels)
-        labelled = f"{len(labels)} labelled states, of each the probed MI of {made_by['positions'] or 'all'} positions with all others"
-        found = table(ledger, options) if options.proteins else None
-        text = page(ledger, options, found, logs, labelled, (CHOOSING, PRICING))
+        text = page(ledger, options, None if options.headless else table(ledger, options), head_about(options), (CHOOSING, PRICING))
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text)
         print(text)

@@ -13,8 +13,10 @@ from pairmi.bench import report
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import mean_interval
 from pairmi.provenance import provenance
+from pairmi.spec import looks_at_pairs
 
 TEMPERATURES = (1.0, 0.1)
+PRICED = ("rule", "structures", "sequences", "passes", "passes for 100", "nats", "acceptance")
 AIM = (12, 0.2)  # passes for 100 residues, nats
 Record = dict[str, Any]
 
@@ -32,6 +34,11 @@ class Method:
         return f"`{self.rule}`" + (", verified" if self.verify else "")
 
     @property
+    def headless(self) -> bool:
+        """Whether it can do without a head."""
+        return not looks_at_pairs(self.rule) or "mi=structural" in self.rule
+
+    @property
     def priced(self) -> bool:
         """Whether filling at once can lose anything."""
         return not self.verify and not self.rule.startswith("sequential")
@@ -40,9 +47,13 @@ class Method:
 METHODS = (
     Method("sequential:by=random"),
     Method("sequential"),
+    Method("top-k:k=4"),
     Method("top-k:k=8"),
     Method("top-k:k=8,by=random"),
+    Method("eb:budget=4"),
     Method("eb:budget=8"),
+    Method("independent-set:mi=structural,threshold=0.5"),
+    Method("mi-bound:mi=structural,budget=0.1,order=highest-entropy"),
     Method("mi-bound:budget=0.02,order=highest-entropy"),
     Method("mi-bound:charge=calibrated,budget=0.02"),
     Method("mi-bound:charge=calibrated,budget=0.02", verify=True),
@@ -142,7 +153,11 @@ def draw(choosing: Sequence[Record], final: Sequence[Record], file: Path) -> Non
         for row in rows:
             family, ours = report.family(row["rule"]), "calibrated" in row["rule"]
             color, marker = ("k", "*") if ours else report.STYLES[family]
-            label = "mi-bound, calibrated" if ours else family + (", random order" if "by=random" in row["rule"] else "")
+            label = (
+                "mi-bound, calibrated"
+                if ours
+                else family + (", random order" if "by=random" in row["rule"] else ", contacts" if "structural" in row["rule"] else "")
+            )
             fill = "none" if "by=random" in row["rule"] else color
             shown = {"label": label} if label not in labelled else {}
             axis.plot(
@@ -182,8 +197,19 @@ def table_section(found: Record) -> str:
 """
 
 
+def head_section(told: str, folds: Sequence[Record]) -> str:
+    return f"""{told}. The head reads the encoder's and the last decoder layer's states, marginals and entropies, and knows a pair by its kind: the distance of the two C-beta in steps of 1 Angstrom, the number of steps between them along the chain, and
+whether they exchange messages at all. R2 and mean absolute error (nats) over the probed pairs of the structures that a fold's head has not seen:
+
+{report.table(folds, ("fold", "r2", "mae"))}"""
+
+
 def page(
-    ledger: Ledger, options: argparse.Namespace, table: Record | None, logs: Sequence[Record], labelled: str, seeds: tuple[int, int]
+    ledger: Ledger,
+    options: argparse.Namespace,
+    table: Record | None,
+    head: tuple[str, Sequence[Record]] | None,
+    seeds: tuple[int, int],
 ) -> str:
     choosing, pricing = seeds
     settings = list(dict.fromkeys(r["settings"]["rule"] for r in kept(ledger, "price", seed=choosing)))
@@ -191,50 +217,54 @@ def page(
     rules = list(dict.fromkeys(method.rule for method in METHODS if method.priced))
     prices = {temperature: price_rows(ledger, pricing, rules, temperature) for temperature in TEMPERATURES}
     draw(chosen_on, prices[1.0], options.out.parent / "figures" / "design_prices.png")
-    columns = ("rule", "structures", "sequences", "passes", "passes for 100", "nats", "acceptance")
-    made = design_rows(ledger, options.temperature)
-    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    made, about = design_rows(ledger, options.temperature), ", ".join(f"{key} {value}" for key, value in provenance().items())
+    names = sorted({record["settings"]["structure"] for record in kept(ledger, "price", seed=pricing)})
+    sizes = [record["residues"] for record in kept(ledger, "price", seed=pricing)]
+    heads = (
+        "Each is designed with a head and a calibrated charge that have never seen it: two folds by structure, and what is used for one is made on the other."
+        if head
+        else "**A pilot without a head**: only rules that look at no pairs, or at contacts (`mi=structural`) in the place of mutual information, at a few settings that were not tuned. With so few structures the intervals are rough."
+    )
+
+    how = (
+        f"How the settings were chosen: every setting at temperature 1 on a few structures, one sequence each, with other seeds.\n\n{report.table(chosen_on, PRICED)}\n\n"
+        if chosen_on
+        else ""
+    )
+
+    def told(rows: Sequence[Record], columns: Sequence[str] = PRICED) -> str:
+        return report.table(rows, columns) if rows else "Not measured."
+
     return f"""# Protein design in fewer passes
 
-Printed by `python experiments/protein_design.py` ({about}). ProteinMPNN (Dauparas et al. 2022) designs sequences for {len({r["settings"]["structure"] for r in kept(ledger, "design")})} structures of 64 to 141 residues. Each is designed with a head and a calibrated charge
-that have never seen it: two folds by structure, and what is used for one is made on the other. Intervals (95 %) are over structures.
+Printed by `python experiments/protein_design.py{" --headless" if head is None else ""}` ({about}). ProteinMPNN (Dauparas et al. 2022) on {len(names)} structures of {min(sizes)} to {max(sizes)} residues: {", ".join(names)}. {heads} Intervals (95 %) are over structures.
 
 ## What a rule loses
 
 Price: nats a sequence against one-by-one decoding in the rule's own order, from the empty sequence. At temperature 1, which is the model's own distribution:
 
-{report.table(prices[1.0], columns)}
+{told(prices[1.0])}
 
 {verdict(prices[1.0])}
 
 At temperature 0.1, the original's default, both sides of the comparison are sharpened, and so it is another number:
 
-{report.table(prices[0.1], columns)}
+{told(prices[0.1])}
 
 ![prices](figures/design_prices.png)
 
-<details><summary>How the settings were chosen: every setting at temperature 1 on a few structures, one sequence each, with other seeds</summary>
+{how}## Designs
 
-{report.table(chosen_on, columns)}
+Temperature {options.temperature:g}. `passes` a design, `for 100` residues; `rows` evaluated; `seconds` of one core a design, everything included; `recovery` of native residues; `perplexity` of the designs under sequential scoring, from the first residue to the last;
+residues that `differ` between two designs of a structure; share of `distinct` sequences. A verified design has the distribution of one-by-one decoding in the rule's order: it saves passes, not rows.
 
-</details>
-
-## Designs
-
-Temperature {options.temperature:g}. `passes` a design, `for 100` residues; `rows` evaluated; `seconds` of one core a design, everything included (a batch of {options.round} designs of one structure); `recovery` of native residues; `perplexity` of the designs under sequential scoring, from the first residue to the last;
-residues that `differ` between two designs of a structure; share of `distinct` sequences.
-
-{report.table(made, tuple(made[0]) if made else ())}
-
-A verified design takes the rule's set as a draft and has the distribution of one-by-one decoding in the rule's order: it saves passes, not rows.
+{told(made, tuple(made[0]) if made else ())}
 
 ## The paper's table 2 on this model
 
 {table_section(table) if table else "Not measured."}
+
 ## The head
 
-{labelled}. The head reads the encoder's and the last decoder layer's states, marginals and entropies, and knows a pair by its kind: the distance of the two C-beta in steps of 1 Angstrom, the number of residues between them along the chain, and
-whether they exchange messages at all. R2 and mean absolute error (nats) over the probed pairs of the ten structures that a fold's head has not seen:
-
-{report.table([{"fold": fold} | log for fold, log in enumerate(logs)], ("fold", "r2", "mae"))}
+{head_section(*head) if head else "Not measured."}
 """
