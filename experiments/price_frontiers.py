@@ -105,6 +105,7 @@ def compared(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for one in ours:
         rivals = {"best without MI": passes_at(plain, one["nats"]), "best uncalibrated mi-bound": passes_at(knobs, one["nats"])}
         told = {name: "none so cheap" if found is None else found for name, found in rivals.items()}
+        told |= {} if knobs else {"best uncalibrated mi-bound": "not measured"}
         ratio = rivals["best without MI"]
         lines.append(
             {"rule": one["rule"], "nats": one["nats"], "passes": one["passes"]}

@@ -145,7 +145,7 @@ def train(fit: Fit, count: int) -> None:
         precision = str(model.backbone.dtype).removeprefix("torch.") if isinstance(model.backbone, MaskedLM) else "float32"
         config = DistillConfig(fit.seed, loss="root", rates=Rates(muon=0.015, adam=3e-3), precision=precision)
         job = Distill(model, head, layers, labels, settings, config)
-        steps = fit.decided("steps", lambda: steps_for(job, SHARES["head"] * fit.clock.total - fit.clock.seconds.get("head", 0.0)))
+        steps = fit.decided("steps", lambda: steps_for(job, min(SHARES["head"] * fit.clock.total, 0.3 * fit.clock.left)))
         fit.say(f"head: {steps} steps on {len(labels)} states")
         schedule = {"steps": steps, "warmup": min(50, steps // 4), "decay": 0.7, "save_every": 25, "evaluate_every": max(1, steps // 10)}
         export_head(train_job(job, fit.work / "head", **schedule), out)
