@@ -155,20 +155,12 @@ No given can be left out, and of each difficulty (singles, locked candidates, su
 
 {table(minimal["best"])}
 
-## The paper's table 1, on the first {sizes.table} minimal puzzles
-
-Left the paper's figures (its own model of 4.16 M parameters, its own "hard" puzzles), right the same settings of ours on one frozen model.
-
-{paper_table(found["table 1"]["table"])}
-
+{theirs(found["table 1"]["table"]) if "table 1" in found else ""}
 ## Generating {sizes.drawn} boards from nothing, temperature 1
 
 {table(make["best"])}
 
-Verified drafts on {sizes.verified} of these boards, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
-
-{table(make["verified"], VERIFIED, make["best"][0])}
-
+{verified(make, sizes)}
 What chose them, on {sizes.drawn_validation} validation boards:
 
 {table(make["grid"])}
@@ -180,6 +172,26 @@ What chose them, on {sizes.drawn_validation} validation boards:
 * **Uncertainty that is the model's own.** A puzzle with one solution has no true entropy: what the model is unsure of, it does not know, and no order of filling tells it. So MI saves little of the passes of a confidence rule there.
 * **Synergy.** Pairs do not see what only three positions share (`pairmi bench exact --worlds xor`): why `mi-bound` generates with a penalty of 4.
 {failing(found["looking"]) if "looking" in found else ""}"""
+
+
+def verified(make: Found, sizes: argparse.Namespace) -> str:
+    """The drafts on test boards, if they were tried there."""
+    if not make["verified"]:
+        return ""
+    return f"""Verified drafts on {sizes.verified} of these boards, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
+
+{table(make["verified"], VERIFIED, make["best"][0])}
+"""
+
+
+def theirs(records: list[Record]) -> str:
+    """The paper's settings beside its own figures."""
+    return f"""## The paper's table 1, on the first {records[0]["boards"]} minimal puzzles
+
+Left the paper's figures (its own model of 4.16 M parameters, its own "hard" puzzles), right the same settings of ours on one frozen model.
+
+{paper_table(records)}
+"""
 
 
 def failing(found: Found) -> str:
