@@ -113,7 +113,7 @@ def timing(bench: Bench, sizes: argparse.Namespace) -> Found:
     found: Found = {}
     for kind, (how, records) in ways.items():
         boards, rules = make_boards(kind, sizes.timed), [quickest(records, pairs) for pairs in (True, False)]
-        turns = [(number, record["settings"]["rule"]) for number in range(sizes.rounds) for record in rules if record]
+        turns = [(number, record["settings"]["rule"]) for number in range(sizes.rounds) for record in rules if record and all(rules)]
         found[kind] = [bench.seconds(boards, spec, how, number) for number, spec in tqdm(turns, desc=f"{kind}, time")]
     return found
 
