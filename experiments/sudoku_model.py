@@ -11,39 +11,27 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tqdm import tqdm
 
-from pairmi.backbones.checkpoint import load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards, make_boards
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.stats import paired_difference, wilson
+from pairmi.bench.stats import wilson
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, minimal_puzzles, paper_puzzles
-from pairmi.tasks.sudoku.solver import EMPTY, difficulty, solve
+from pairmi.tasks.sudoku.solver import difficulty, solve
 from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.training.denoise import corrupt
 from studies.sudoku_beliefs import calibration, histogram
 from studies.sudoku_files import read_puzzles
 
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
-CAREFUL = "threshold:threshold=0.999"
 SUREST = "most confident first, argmax"
-LEARNING = """
-## Training on
-
-A training that went on from these weights, seven puzzles in ten minimal ones that need subsets or more, beginning again where the model was wrong (`pairmi train denoiser --start sudoku --depth 16 --minimal 0.7 --needing subsets --again 0.5
---peak 0.15 --average 0.998 --precision bfloat16`), its moving average measured on 500 minimal validation puzzles: nats and right digits a cell in one pass (`against` the shipped weights, paired), and solved by `threshold` 0.999 (won and
-lost against the shipped weights). Minutes are those of one low-priority thread on a busy machine.
-
-{}
-"""
 Line = tuple[Boards, str, Sampling]  # what is decoded, by which rule, how
 
 
@@ -114,30 +102,6 @@ def measured(model: Model, line: Line, ledger: Ledger) -> dict[str, Any]:
     return record | {"interval": f"{record['low']:.3f}-{record['high']:.3f}"}
 
 
-def learning(files: list[Path], shipped: str, ledger: Ledger, count: int = 500) -> str:
-    """Checkpoints of a training that went on from the shipped weights, on validation puzzles: one pass, and solved by a threshold."""
-    boards = make_boards("minimal", count, "validation")
-    assert boards.solutions is not None
-    rows = []
-    for name in (shipped, *map(str, sorted(files, key=lambda file: file.stat().st_mtime))):
-        model = load(name, precision="bfloat16")
-
-        def measure() -> dict[str, Any]:
-            empty, log_probs = boards.canvases == EMPTY, torch.cat([model(piece).log_probs for piece in boards.canvases.split(128)])  # noqa: B023
-            loss = -log_probs.gather(2, boards.solutions[:, :, None])[:, :, 0].where(empty, 0).sum(1) / empty.sum(1)
-            right = (log_probs.argmax(2) == boards.solutions)[empty].double().mean()
-            return {"loss": loss.tolist(), "right": float(right)} | sudoku.measure(model, boards, CAREFUL, GREEDY)  # noqa: B023
-
-        record = ledger.measured(sudoku.settings_of(model, boards, CAREFUL, GREEDY) | {"what": "learning"}, measure)
-        about = load_tensors(Path(name))[1] if Path(name).is_file() else {"rates": [], "seconds": 0.0}
-        first = record if not rows else rows[0]
-        gap = paired_difference(np.array(record["loss"]), np.array(first["loss"]))
-        won = [sum(a > b for a, b in zip(*pair, strict=True)) for pair in ((record["each"]["good"], first["each"]["good"]), (first["each"]["good"], record["each"]["good"]))]  # fmt: skip
-        rows.append(record | {"steps": len(about["rates"]), "minutes": about["seconds"] / 60, "nats a cell": float(np.mean(record["loss"])),
-                              "against": f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]", "cells right": record["right"], "solved": record["quality"], "won": won[0], "lost": won[1]})  # fmt: skip
-    return report.table(rows, ("steps", "minutes", "nats a cell", "against", "cells right", "solved", "won", "lost"))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="sudoku")
@@ -146,7 +110,6 @@ def main() -> None:
     parser.add_argument("--listed", type=int, default=100, help="puzzles of each list")
     parser.add_argument("--few", type=int, default=100, help="boards for what is only reported beside")
     parser.add_argument("--boards", type=int, default=1000, help="to generate from nothing")
-    parser.add_argument("--learning", type=Path, help="folder with checkpoints (*.safetensors) of a training that went on from the model")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="the lines that begin with one of these words")
     parser.add_argument("--precision", default="bfloat16", choices=("float32", "bfloat16"), help="of the matrix products")
     parser.add_argument("--records", type=Path, help="default: runs/results/PRECISION.jsonl")
@@ -172,13 +135,12 @@ def main() -> None:
         "uniform masks": calibration(model, noisy, test.solutions),
     }
     draw_calibration(curves, options.out.parent / "figures" / "sudoku_calibration.png")
-    table_of_learning = learning([*options.learning.glob("*.safetensors")], options.model, ledger) if options.learning else ""
     text = page(
         f"--count {options.count} --boards {options.boards} --few {options.few} --listed {options.listed}",
         identify(model),
         minimal,
         test,
-        [table, *shown, table_of_learning],
+        [table, *shown],
         curves,
     )
     options.out.write_text(text)
@@ -217,7 +179,7 @@ Expected calibration error of the likeliest digit (15 bins): {curves["test puzzl
 ({curves["uniform masks"]["cells"]} cells).
 
 ![calibration](figures/sudoku_calibration.png)
-{LEARNING.format(tables[3]) if tables[3] else ""}"""
+"""
 
 
 def draw_calibration(curves: dict[str, dict[str, Any]], file: Path) -> None:

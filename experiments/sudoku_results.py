@@ -10,6 +10,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -28,6 +29,7 @@ from studies.board_grid import DRAFTS, GENERATING, SOLVING, TABLE_1
 from studies.failure_analysis import failure_analysis
 from studies.uniformity import variety
 
+make_boards = cache(make_boards)  # minimal puzzles take a while to find
 GREEDY, DRAWN = Sampling(greedy=True), Sampling()
 TUNED = replace(DRAWN, seed=1)  # other draws on the boards that settings are chosen on
 
@@ -93,14 +95,14 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
     tune, test = make_boards("empty", sizes.drawn_validation, "validation"), make_boards("empty", sizes.drawn)
     grid = bench.run("generate, tuning", tune, ["sequential", *GENERATING], TUNED)
     drafts = bench.run("generate, tuning drafts", tune, DRAFTS, TUNED, verify=True)
-    best, safe = chosen(grid, sizes.slack), chosen([grid[0], *drafts], sizes.slack)[1:]
+    best, drafted = chosen(grid, sizes.slack), [spec for spec in chosen([grid[0], *drafts], sizes.slack) if looks_at_pairs(spec)]
     return {
         "grid": grid,
         "drafts": drafts,
         "best": bench.run("generate, best", test, best, DRAWN),
-        "verified": bench.run(
-            "generate, verified", make_boards("empty", sizes.verified), [spec for spec in safe if looks_at_pairs(spec)], DRAWN, verify=True
-        ),
+        "verified": bench.run("generate, verified", make_boards("empty", sizes.verified), drafted, DRAWN, verify=True)
+        if sizes.verified
+        else [],
     }
 
 
@@ -111,7 +113,7 @@ def timing(bench: Bench, sizes: argparse.Namespace) -> Found:
     found: Found = {}
     for kind, (how, records) in ways.items():
         boards, rules = make_boards(kind, sizes.timed), [quickest(records, pairs) for pairs in (True, False)]
-        turns = [(number, record["settings"]["rule"]) for number in range(sizes.rounds) for record in rules if record]
+        turns = [(number, record["settings"]["rule"]) for number in range(sizes.rounds) for record in rules if record and all(rules)]
         found[kind] = [bench.seconds(boards, spec, how, number) for number, spec in tqdm(turns, desc=f"{kind}, time")]
     return found
 
@@ -143,7 +145,7 @@ PARTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, help="measure these parts and write no page")
-    parser.add_argument("--without", nargs="+", choices=("looking",), default=(), help="a page without this part")
+    parser.add_argument("--without", nargs="+", choices=("table 1", "looking"), default=(), help="a page without these parts")
     parser.add_argument("--model", default="sudoku")
     parser.add_argument("--precision", default="bfloat16", choices=("float32", "bfloat16"), help="of the matrix products")
     parser.add_argument("--validation", type=int, default=100, help="minimal puzzles to choose settings on")
@@ -154,7 +156,7 @@ def main() -> None:
     parser.add_argument("--minimal", type=int, default=1000, help="of these, minimal, by the other rules")
     parser.add_argument("--table", type=int, default=1000, help="puzzles for the paper's settings")
     parser.add_argument("--drawn", type=int, default=1000, help="empty boards")
-    parser.add_argument("--verified", type=int, default=1000, help="empty boards for verified drafts")
+    parser.add_argument("--verified", type=int, default=1000, help="empty boards for verified drafts; 0 = none")
     parser.add_argument("--varied", type=int, default=450, help="boards whose diversity is looked at")
     parser.add_argument("--timed", type=int, default=32, help="boards to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")

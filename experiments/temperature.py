@@ -30,6 +30,7 @@ PRICED = {
     "sudoku4": ("top-k:k=4", "eb:budget=1", "mi-bound:budget=0.3"),
     "sudoku": ("top-k:k=4", "eb:budget=0.5", "mi-bound:budget=0.3,entropy_weight=0.1,penalty=2"),
 }  # what loses something at temperature 1
+PRICE = "## The price at a temperature"
 PRICES = (1.0, 0.5, 0.2, 0.1)  # temperatures
 
 
@@ -91,25 +92,52 @@ def prices(name: str, sequences: int, ledger: Ledger) -> str:
     return report.table(records, tuple(records[0]))
 
 
+def about() -> str:
+    """Commit, versions and machine."""
+    told = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    return f"{told}; `sudoku` with matrix products in {PRECISION['sudoku']}"
+
+
+def price_section(sequences: int, ledger: Ledger) -> str:
+    """The last part of the page."""
+    return f"""{PRICE}
+
+Printed by `python experiments/temperature.py --only price --sequences {sequences}` ({about()}).
+
+Temperature tempers both sides of the comparison: the price at T is KL(one by one in the rule's own order, drawn at T || at once, drawn at T), so in its formula conditionals and marginals are both tempered and the rule's sets are those
+that it chooses from untempered probabilities (`pairmi price --temperature T`). Nats a board, from the empty one. In an exact world it stays of one size; a trained model gives no
+symbol probability 0, and what contradicts costs up to |log p| / T, so there the price grows as T falls. The exact 4x4 world:
+
+{prices("sudoku4", sequences, ledger)}
+
+`sudoku`, {sequences} boards, with 95 % intervals:
+
+{prices("sudoku", sequences, ledger)}
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--puzzles", type=int, default=40)
     parser.add_argument("--drafted", type=int, default=40, help="of the puzzles, for verified decoding, which takes many more rows")
     parser.add_argument("--boards", type=int, default=100)
     parser.add_argument("--sequences", type=int, default=8, help="to price `sudoku` on")
+    parser.add_argument("--only", choices=("price",), help="measure this alone and leave the rest of the page as it is")
     parser.add_argument("--records", type=Path, default=Path("runs/temperature.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/temperature.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.records.parent.mkdir(parents=True, exist_ok=True)
     ledger, puzzles = Ledger(options.records), paper_puzzles(options.puzzles, TEST)
+    priced = price_section(options.sequences, ledger)
+    if options.only == "price":
+        options.out.write_text(options.out.read_text().partition(PRICE)[0].rstrip() + f"\n\n{priced}")
+        return
     exact = table("sudoku4", [torch.full((16,), 4)] * options.boards, None, ledger, EXACT)
     solving = table("sudoku", list(puzzles.canvases), puzzles.solutions, ledger, SETTINGS, options.drafted)
-    priced = {name: prices(name, options.sequences, ledger) for name in PRICED}
-    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     options.out.write_text(f"""# Temperature
 
-Printed by `python experiments/temperature.py --puzzles {options.puzzles} --drafted {options.drafted} --boards {options.boards} --sequences {options.sequences}` ({about}; `sudoku` with matrix products in {PRECISION["sudoku"]}).
+Printed by `python experiments/temperature.py --puzzles {options.puzzles} --drafted {options.drafted} --boards {options.boards} --sequences {options.sequences}` ({about()}).
 
 Temperature tempers what symbols are drawn from, p(x)^(1/T); a rule judges by the model's own, untempered probabilities. So a rule fills the same positions at every temperature, T -> 0 approaches greedy decoding, and nothing collapses
 on the way (when rules saw tempered entropies, everything looked certain near 0 and was filled at once: 0 of 100 boards of the 4x4 world were valid at T = 0.12 and below).
@@ -123,18 +151,7 @@ Per cent right, with Wilson's 95 % interval.
 
 {solving}
 
-## The price at a temperature
-
-Temperature tempers both sides of the comparison: the price at T is KL(one by one in the rule's own order, drawn at T || at once, drawn at T), so in its formula conditionals and marginals are both tempered and the rule's sets are those
-that it chooses from untempered probabilities (`pairmi price --temperature T`). Nats a board, from the empty one. In an exact world it stays of one size; a trained model gives no
-symbol probability 0, and what contradicts costs up to |log p| / T, so there the price grows as T falls. The exact 4x4 world:
-
-{priced["sudoku4"]}
-
-`sudoku`, {options.sequences} boards, with 95 % intervals:
-
-{priced["sudoku"]}
-""")
+{priced}""")
     print(options.out.read_text())
 
 
