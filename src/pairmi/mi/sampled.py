@@ -190,6 +190,9 @@ class _Rounds:
         for rows in torch.arange(len(canvas), device=canvas.device).split(piece):
             whose = canvas[rows]
             fixed = tokens[whose].scatter(1, position[rows, None], symbol[rows, None])
-            moved = self.backbone(fixed, whose).log_probs[:, columns]
-            out[rows[:, None], columns] = self.divergence(moved, log_probs[whose[:, None], columns])
+            moved = self.backbone(fixed, whose).log_probs
+            if len(columns) == tokens.shape[1]:  # as in a block: no copies of large predictions
+                out[rows] = self.divergence(moved, log_probs[whose])
+            else:
+                out[rows[:, None], columns] = self.divergence(moved[:, columns], log_probs[whose[:, None], columns])
         return out
