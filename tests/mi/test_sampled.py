@@ -1,7 +1,7 @@
 """Probing by draws against the full probe: unbiased, with honest errors, never worse than plain draws, whatever the batch."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -312,3 +312,12 @@ def test_what_was_ruled_out_is_infinitely_far_with_an_infinite_error() -> None:
     exact = drawn(Surprised(), torch.full((1, 2), 3), SampledProbe("kl", 2))
     assert exact.directed[0, 1, 0] == torch.inf
     assert exact.error[0, 0, 1] in (0, torch.inf)
+
+
+def test_where_nothing_is_asked_for_the_backbone_is_left_alone() -> None:
+    """As mi-guided does where no pair can matter: many networks do not take an empty batch."""
+    meter = Counting(Incoherent(3, 2, 0, 1.0))
+    prediction = meter(torch.full((2, 3), 2))
+    nothing = replace(prediction, query=torch.zeros(2, 3, dtype=torch.bool))
+    assert not SampledProbe("kl", 2)(nothing, meter, Streams(0, torch.arange(2))).any()
+    assert meter.calls == 1

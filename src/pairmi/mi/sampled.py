@@ -187,7 +187,7 @@ class _Rounds:
         columns = torch.nonzero(queried.any(0))[:, 0]
         out = torch.zeros(len(canvas), tokens.shape[1], dtype=torch.float64, device=canvas.device)
         piece = max(1, min(self.batch_rows, NUMBERS // (log_probs.shape[1] * log_probs.shape[2])))
-        for rows in torch.arange(len(canvas), device=canvas.device).split(piece):
+        for rows in torch.arange(len(canvas), device=canvas.device).split(piece) if len(canvas) else ():
             whose = canvas[rows]
             fixed = tokens[whose].scatter(1, position[rows, None], symbol[rows, None])
             moved = self.backbone(fixed, whose).log_probs
