@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from tqdm import tqdm
 
 from pages.coupling import page
+from pairmi.backbones.checkpoint import fingerprint
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.commit import Sampling
@@ -157,7 +159,8 @@ def main() -> None:
     if not options.page:
         sudoku(ledger, options)
         others(ledger, options)
-    options.out.write_text(page(ledger, options.out))
+    tables = load("sudoku").tables
+    options.out.write_text(page(ledger, options.out, fingerprint(tables.state_dict()) if isinstance(tables, nn.Module) else ""))
 
 
 if __name__ == "__main__":

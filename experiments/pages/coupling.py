@@ -147,15 +147,22 @@ def idea(record: Record, file: Path) -> None:
     report.save(figure, file)
 
 
-def page(ledger: Ledger, out: Path) -> str:
-    """All that there is."""
+def current(records: Iterable[Record], tables: str) -> list[Record]:
+    """Without what was measured with other learnt tables than these."""
+    couplings = [(record, record["settings"].get("resolved", {}).get("coupling")) for record in records]
+    return [record for record, coupling in couplings if not isinstance(coupling, str) or coupling == tables]
+
+
+def page(ledger: Ledger, out: Path, tables: str) -> str:
+    """All that there is for learnt tables of this fingerprint."""
     by: dict[str, list[Record]] = defaultdict(list)
-    for record in ledger.found.values():
+    found = current(ledger.found.values(), tables)
+    for record in found:
         by[record["settings"]["what"]].append(record)
-    commits = sorted({record["provenance"]["commit"][:7] for record in ledger.found.values()})
-    some = next(iter(ledger.found.values()))["provenance"]
+    commits = sorted({record["provenance"]["commit"][:7] for record in found})
+    some = found[0]["provenance"]
     told = ", ".join(f"{name} {some[name]}" for name in ("python", "torch") if name in some)
-    parts = [TOP.format(where=f"Commits {', '.join(commits)}; {told}. Intervals are 95 %.")]
+    parts = [TOP.format(where=f"Commits {', '.join(commits)}; {told}. Learnt tables {tables}. Intervals are 95 %.")]
     for record in by["picture"][-1:]:
         idea(record, out.parent / "figures" / "coupling_idea.png")
         parts.append(
