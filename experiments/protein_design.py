@@ -261,7 +261,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--round", type=int, default=5, help="designs at a time")
     parser.add_argument("--temperature", type=float, default=0.1, help="of the designs")
     parser.add_argument("--table", default="1CTF_A", help="the structure of the paper's table 2")
-    parser.add_argument("--proteins", type=int, default=500, help="for that table")
+    parser.add_argument("--proteins", type=int, default=500, help="for that table; 0 = leave it out")
     parser.add_argument("--headless", action="store_true", help="only the methods that need no head, and the page without one")
     parser.add_argument("--ship", type=Path, help="also train a head on all structures, with its charge, and write it here")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
@@ -279,7 +279,13 @@ def main() -> None:
     if options.ship:
         ship(options, options.ship)
     if options.part is None and not options.ship:
-        text = page(ledger, options, None if options.headless else table(ledger, options), head_about(options), (CHOOSING, PRICING))
+        text = page(
+            ledger,
+            options,
+            None if options.headless or not options.proteins else table(ledger, options),
+            head_about(options),
+            (CHOOSING, PRICING),
+        )
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text)
         print(text)

@@ -227,7 +227,7 @@ def page(
     )
 
     how = (
-        f"How the settings were chosen: every setting at temperature 1 on a few structures, one sequence each, with other seeds.\n\n{report.table(chosen_on, PRICED)}\n\n"
+        f"More settings at temperature 1 on a few of the structures, one sequence each, with other seeds: too few to choose by. The settings above were fixed before these were measured, and none was tuned.\n\n{report.table(chosen_on, PRICED)}\n\n"
         if chosen_on
         else ""
     )
