@@ -10,7 +10,7 @@ from pairmi.bench import report
 from pairmi.model import Model
 from pairmi.results import Result
 
-WITHOUT_MI = "eb:budget=0.1"  # the best of docs/price.md at the price of the tuned rule
+WITHOUT_MI = "eb:budget=0.1"  # the cheapest without MI among those measured in docs/price.md
 PICTURE = Path("pairmi-demo.png")
 
 
