@@ -36,7 +36,7 @@ MODELS: list[Any] = [
     [MODEL],
 ]
 OPTIONS: list[dict[str, Any]] = [
-    {"rule": None}, {"rule": 3}, {"rule": ""}, {"rule": "nope"}, {"rule": "eb:,=1"}, {"rule": "eb:budget"}, {"rule": "eb:budget="},
+    {"rule": [None]}, {"rule": 3}, {"rule": ""}, {"rule": "nope"}, {"rule": "eb:,=1"}, {"rule": "eb:budget"}, {"rule": "eb:budget="},
     {"rule": "eb:budget=x"}, {"rule": "eb:budget=-1"}, {"rule": "eb:budget=nan"}, {"rule": "eb:by=luck"}, {"rule": "top-k:k=0"},
     {"rule": "top-k:k=1.5"}, {"rule": "mi-bound:mi=head"}, {"rule": "mi-bound:mi=nope"}, {"rule": "mi-bound:mi=structural"},
     {"rule": "mi-bound:mi=attention"}, {"rule": "mi-bound:floor=-1"}, {"rule": "mi-bound:form=mean"},

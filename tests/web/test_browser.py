@@ -115,7 +115,7 @@ def test_every_rule_of_the_catalogue_is_offered_with_its_parameters(page, addres
     expect(chooser.locator("option")).to_have_text(list(CATALOGUE))
     chooser.select_option("mi-bound")
     labels = [text.split()[0] for text in page.locator("#rule label").all_inner_texts()]
-    assert labels == ["mi", "budget", "penalty", "order", "entropy_weight", "charge"]
+    assert labels == ["mi", "budget", "penalty", "order", "entropy_weight", "charge", "draw"]
     page.locator("#rule label", has_text="budget").locator("input").fill("0.25")
     page.keyboard.press("Tab")
     expect(page).to_have_url(re.compile(r"rule=mi-bound%3Abudget%3D0\.25"))
