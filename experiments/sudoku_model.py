@@ -122,7 +122,7 @@ def main() -> None:
     disjoint(minimal, test)
     todo = lines(options, minimal, test)
     done = {what: measured(model, line, ledger) | {"what": what} for what, line in tqdm(todo.items(), desc="sudoku model")}
-    table = report.table(list(done.values()), ("what", "boards", "quality", "interval", "passes", "seconds_per_board"))
+    table = report.table(list(done.values()), ("what", "boards", "quality", "interval", "passes"))
     tables = {f"{name}, {SUREST}": puzzles for name, puzzles in (("minimal", minimal), ("test", test))}
     shown = [graded(puzzles, done[name]) for name, puzzles in tables.items() if name in done]
     if options.only:
@@ -138,6 +138,7 @@ def main() -> None:
     text = page(
         f"--count {options.count} --boards {options.boards} --few {options.few} --listed {options.listed}",
         identify(model),
+        options.precision,
         minimal,
         test,
         [table, *shown],
@@ -147,12 +148,14 @@ def main() -> None:
     print(text)
 
 
-def page(how: str, weights: str, minimal: Puzzles, test: Puzzles, tables: list[str], curves: dict[str, dict[str, Any]]) -> str:
+def page(
+    how: str, weights: str, precision: str, minimal: Puzzles, test: Puzzles, tables: list[str], curves: dict[str, dict[str, Any]]
+) -> str:
     """The whole text."""
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     return f"""# The Sudoku model, measured
 
-Printed by `python experiments/sudoku_model.py {how} --lists FOLDER` ({about}; weights {weights}).
+Printed by `python experiments/sudoku_model.py {how} --lists FOLDER` ({about}; weights {weights}, matrix products in {precision}).
 Quality is the fraction of puzzles filled exactly as their only solution says, or of generated boards that obey the rules; the interval is
 Wilson's, 95 %. Test puzzles: {len(test.canvases)}, each with a proved unique solution, givens {histogram(test.givens)} (mean
 {float(test.givens.double().mean()):.2f}). Minimal puzzles: {len(minimal.canvases)} of which no given can be left out, givens

@@ -105,8 +105,8 @@ def price_section(sequences: int, ledger: Ledger) -> str:
 Printed by `python experiments/temperature.py --only price --sequences {sequences}` ({about()}).
 
 Temperature tempers both sides of the comparison: the price at T is KL(one by one in the rule's own order, drawn at T || at once, drawn at T), so in its formula conditionals and marginals are both tempered and the rule's sets are those
-that it chooses from untempered probabilities (`pairmi price --temperature T`). Nats a board, from the empty one. In an exact world it stays of one size; a trained model gives no
-symbol probability 0, and what contradicts costs up to |log p| / T, so there the price grows as T falls. The exact 4x4 world:
+that it chooses from untempered probabilities (`pairmi.price(..., temperature=T)`, on the command line `--temperature`). Nats a board, from the empty one. In an exact world it stays of one size; a trained model gives no
+symbol probability 0, and what contradicts costs up to |log p| / T, so there the price is highest at the lowest temperature. The exact 4x4 world:
 
 {prices("sudoku4", sequences, ledger)}
 
