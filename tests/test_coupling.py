@@ -21,19 +21,12 @@ from pairmi.selectors.coupled import Coupled
 from pairmi.selectors.eb import EB
 from pairmi.selectors.top_k import TopK
 from pairmi.spec import rule
-from pairmi.tasks.tables import markov_chain, parity, permutations, potts_grid, random_table
+from pairmi.tasks.tables import parity
 from pairmi.types import PairmiError
 from rules import reckless
+from worlds import SMALL as WORLDS
 from worlds import Incoherent, Recipe, decode, generator, many, recipes, tabular, unknown
 
-WORLDS = {
-    "markov": tabular(markov_chain(5, 3, generator(0))),
-    "potts": tabular(potts_grid(2, 3, 2, 0.8)),
-    "table": tabular(random_table(5, 3, generator(1), sparsity=0.5, sharpness=1.5)),
-    "sparse": tabular(random_table(6, 2, generator(2), sparsity=0.9, sharpness=3.0)),
-    "permutations": tabular(permutations(4)),
-    "parity": tabular(parity(4)),
-}
 COUPLED = [f"{reckless(name)}{',' if ':' in reckless(name) else ':'}draw=probed" for name in CATALOGUE]
 
 

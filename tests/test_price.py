@@ -22,19 +22,11 @@ from pairmi.pricing.walk import Members, Watched, drawn, walk
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.top_k import TopK
 from pairmi.spec import rule
-from pairmi.tasks.tables import WORLDS, markov_chain, parity, permutations, potts_grid, random_table
+from pairmi.tasks.tables import WORLDS, random_table
 from pairmi.types import PairmiError, Selection, Turn, Waiting
 from rules import singly, varieties
-from worlds import Incoherent, Listening, decode, generator, tabular, unknown
+from worlds import SMALL, Incoherent, Listening, decode, generator, tabular, unknown
 
-SMALL = {
-    "markov": tabular(markov_chain(5, 3, generator(0))),
-    "potts": tabular(potts_grid(2, 3, 2, 0.8)),
-    "table": tabular(random_table(5, 3, generator(1), sparsity=0.5, sharpness=1.5)),
-    "sparse": tabular(random_table(6, 2, generator(2), sparsity=0.9, sharpness=3.0)),
-    "permutations": tabular(permutations(4)),
-    "parity": tabular(parity(4)),
-}
 TINY = tabular(random_table(4, 2, generator(2), sparsity=0.6, sharpness=1.5))
 REMEMBERING = ["klass:threshold=0.4,drift=1", "maskgit:steps=2", "maskgit:steps=3,noise=1", "top-k:k=2,by=random", "mi-bound:mi=random"]
 

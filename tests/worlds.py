@@ -10,7 +10,7 @@ from pairmi import decoding
 from pairmi.backbones.tabular import Tabular
 from pairmi.commit import Sampling
 from pairmi.model import Task
-from pairmi.tasks.tables import LETTERS, World, random_table
+from pairmi.tasks.tables import LETTERS, World, markov_chain, parity, permutations, potts_grid, random_table
 from pairmi.types import Backbone, Prediction, Selector, Tokens, Vocab
 
 
@@ -153,3 +153,13 @@ def recipes(longest: int = 4) -> st.SearchStrategy[Recipe]:
     """Worlds of all kinds, from flat to peaked, from full to almost deterministic."""
     sparsity, sharpness = st.sampled_from([0.0, 0.3, 0.7, 0.95]), st.floats(0, 5)
     return st.builds(Recipe, st.integers(1, longest), st.integers(1, 4), sparsity, sharpness, st.integers(0, 2**32))
+
+
+SMALL = {  # consistent worlds that are quickly walked
+    "markov": tabular(markov_chain(5, 3, generator(0))),
+    "potts": tabular(potts_grid(2, 3, 2, 0.8)),
+    "table": tabular(random_table(5, 3, generator(1), sparsity=0.5, sharpness=1.5)),
+    "sparse": tabular(random_table(6, 2, generator(2), sparsity=0.9, sharpness=3.0)),
+    "permutations": tabular(permutations(4)),
+    "parity": tabular(parity(4)),
+}

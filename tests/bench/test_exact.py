@@ -14,21 +14,14 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
-from pairmi.tasks.tables import markov_chain, parity, permutations, potts_grid, random_table
+from pairmi.tasks.tables import random_table
 from pairmi.types import Selector, Turn
 from rules import PAIRWISE, reckless
+from worlds import SMALL as WORLDS
 from worlds import generator, tabular, unknown
 
 SUDOKU = load("sudoku4")
 TINY = tabular(random_table(4, 2, generator(2), sparsity=0.6, sharpness=1.5))
-WORLDS = {
-    "markov": tabular(markov_chain(5, 3, generator(0))),
-    "potts": tabular(potts_grid(2, 3, 2, 0.8)),
-    "table": tabular(random_table(5, 3, generator(1), sparsity=0.5, sharpness=1.5)),
-    "sparse": tabular(random_table(6, 2, generator(2), sparsity=0.9, sharpness=3.0)),
-    "permutations": tabular(permutations(4)),
-    "parity": tabular(parity(4)),
-}
 GRID = SUDOKU.backbone.support[17]
 PARTIAL = torch.where(torch.arange(16) % 8 == 0, GRID, 4)
 
