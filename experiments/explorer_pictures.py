@@ -21,17 +21,30 @@ PICTURES = {  # name: theme, screen, state, what to wait for
     "steps": ("dark", DESKTOP, "rule=mi-bound&pass=3&cell=64", "steps"),
     "race": ("light", DESKTOP, "view=race&race=sequential+top-k:k=8+eb:budget%3D0.1+mi-guided:budget%3D0.1", "race"),
     "sequence": ("dark", DESKTOP, "view=sequence&model=antiberty&cell=102", "map"),
+    "imagine": ("light", DESKTOP, "cell=40", "imagine"),
+    "text": ("light", DESKTOP, "view=sequence&model=albert-zh&cell=2", "map"),
     "phone": ("light", PHONE, "cell=61", "map"),
     "phone_race": ("dark", PHONE, "view=race", "race"),
 }
 
 
+def canvas_of(name: str, state: str) -> str:
+    return "" if "model=" in state else f"&canvas={81 * '.' if name == 'imagine' else HARD}"
+
+
 def ready(page: Page, what: str) -> None:
     if what == "race":
         page.locator("#start-race").click()
+        page.locator("#price-race").click()
+        for lane in page.locator(".lanes .cost").all():
+            expect(lane).to_contain_text("loses", timeout=240_000)
         expect(page.locator("#message")).to_contain_text("Passes:", timeout=120_000)
         page.get_by_role("button", name="To the end").click()
         page.locator("#race input[type=range]").fill("9")
+        return
+    if what == "imagine":
+        page.locator("#inspect .chips button").nth(2).hover()
+        expect(page.locator("#imagined")).to_contain_text("before any pass", timeout=60_000)
         return
     if what == "steps":
         expect(page.locator("#player output")).to_have_text(re.compile("pass 3 of"), timeout=120_000)
@@ -43,7 +56,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     parser.add_argument("--only", nargs="+", choices=PICTURES, default=list(PICTURES))
     options = parser.parse_args()
-    command = [sys.executable, "-c", CODE, "explore", "--port", "0", "--no-browser", "--backbone", "sudoku", "antiberty"]
+    command = [sys.executable, "-c", CODE, "explore", "--port", "0", "--no-browser", "--backbone", "sudoku", "antiberty", "albert-zh"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         address = re.search(r"http://\S+", server.stdout.readline())[0]
@@ -52,7 +65,7 @@ def main() -> None:
             for name in options.only:
                 theme, screen, state, what = PICTURES[name]
                 page = browser.new_page(viewport=screen, color_scheme=theme)
-                page.goto(f"{address}?tour=off#{state}" + ("" if "antiberty" in state else f"&canvas={HARD}"))
+                page.goto(f"{address}?tour=off#{state}" + canvas_of(name, state))
                 ready(page, what)
                 page.wait_for_timeout(500)
                 page.screenshot(path=options.out / f"explorer_{name}.png", full_page=screen is PHONE)
