@@ -50,7 +50,9 @@ export function refusal(text) {
 /** Fewer givens than any puzzle with one solution has: a board is made, not solved. */
 const makes = () => model().side !== null && split(state.canvas).length - openCount(state.canvas) < (model().side === 9 ? 17 : 4);
 export const purpose = () => (model().side === null ? "sequences" : makes() ? "making boards" : "solving puzzles");
-export const recommended = () => (model().side === null ? SEQUENCE : makes() ? GENERATE : SOLVE);
+/** Over a large alphabet the MI of a rule comes from draws too: trying every symbol would take minutes. */
+const sequence = () => (model().tried < model().size && !model().head ? `${SEQUENCE},draws=4` : SEQUENCE);
+export const recommended = () => (model().side === null ? sequence() : makes() ? GENERATE : SOLVE);
 
 /** What the user chose, or what is best here. */
 export const chosen = () => ({
