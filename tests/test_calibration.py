@@ -49,6 +49,17 @@ def test_totals_agree_where_it_was_fitted() -> None:
     assert float(predicted(fit_charge(members), members).sum()) == pytest.approx(float(members.nats.sum()), rel=1e-9)
 
 
+def test_a_search_that_gets_lost_leaves_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(self: torch.optim.LBFGS, closure: object) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data.fill_(torch.nan)
+
+    monkeypatch.setattr(torch.optim.LBFGS, "step", lost)
+    members = invented()
+    charge = fit_charge(members)
+    assert float(predicted(charge, members).sum()) == pytest.approx(float(members.nats.sum()), rel=1e-9)
+
+
 def test_a_charge_rises_with_dependence_and_the_first_is_free() -> None:
     charge = fit_charge(invented())
     base = torch.tensor([0.3, 0.2, 0.4, 3.0, 20.0], dtype=torch.float64)

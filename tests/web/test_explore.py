@@ -56,6 +56,7 @@ def test_a_canvas_is_in_the_address_that_it_prints(arguments, state):
     process, address = started("--backbone", *arguments)
     try:
         assert address.split("#")[1] == state
+        assert httpx.get(address.split("#")[0], timeout=60).is_success  # before that an interrupt may find nobody who listens
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)

@@ -17,6 +17,7 @@ from pairmi.types import Backbone, PairmiError, PairwiseMI, Selector
 KNOTS = 6  # of each feature, at most
 SHRINK = 1e-3  # pulls rises that the data say little of towards 0
 MOST = 10  # times the mean, and at least a nat: larger losses say no more about what they depend on; they count in full for the level
+STEEP = 50.0  # log nats: beyond any loss, and short of what overflows on the way to it
 SLOPES = (0.5, 2.0)  # of log nats lost over log nats charged
 
 Chosen = Callable[[PairwiseMI, Calibration | None, float], Selector]  # the rule of an estimate, a charge (None = pairwise) and a budget
@@ -65,13 +66,15 @@ def fit_charge(members: Members, iterations: int = 200) -> Calibration:
         def loss() -> float:
             optimizer.zero_grad()
             rises = torch.where(free, raw, functional.softplus(raw))
-            log_mu = bias + inputs @ rises
+            log_mu = (bias + inputs @ rises).clamp_max(STEEP)
             value = (log_mu.exp() - target * log_mu).mean() / target.mean() + SHRINK * rises.abs().sum()
             value.backward()
             return float(value.detach())
 
         optimizer.step(loss)
     rises = torch.where(free, raw, functional.softplus(raw)).detach()
+    if not bool(torch.isfinite(rises).all()):  # the search got lost, as it may over a few members: what they lose in the mean, for all
+        rises = torch.zeros_like(rises)
     level = later.nats.mean() / (inputs @ rises).exp().mean()  # totals agree, whatever shrinking and cutting did
     parts = rises.split([len(k) - 1 for k in knots])
     return Calibration(float(level.log()), tuple(tuple(k.tolist()) for k in knots), tuple(tuple(p.tolist()) for p in parts))
