@@ -24,7 +24,7 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import Interval, resamples
 from pairmi.counting import Counting
 from pairmi.loading import load
-from pairmi.mi.masking import masking_information
+from pairmi.mi.maps import masking_information
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.types import PairmiError

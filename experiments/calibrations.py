@@ -1,16 +1,21 @@
 """Calibrate the heads in the package, tune a rule for each, write both into the head's file, and check budgets on other draws.
 
-    python experiments/calibrations.py [sudoku protein antiberty] [--no-write] [--page]
+    python experiments/calibrations.py [sudoku protein antiberty albert-zh] [--check | --no-check] [--no-write] [--records experiments/records]
 
 Every measurement is kept in --records under the head's fingerprint, so that an interrupted run goes on, and a new head is done again.
+A calibration that the head's file holds is taken from there; where the plan has levels, its budgets are made true again on more sequences.
+albert-zh has no head: it is calibrated with sampled probes on half-masked sentences, and nothing is written.
 """
 
 import argparse
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -20,86 +25,207 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import equip, head_file, load
 from pairmi.model import Model
-from pairmi.pricing.calibrate import calibrate, reliability
+from pairmi.pricing.calibrate import calibrate, fit_budget, reliability
+from pairmi.pricing.interval import mean_interval, upper_bound
 from pairmi.selectors.charge import Calibration
 from pairmi.spec import estimate
+from pairmi.tuning import Evidence, fixed_sequence
+from pairmi.types import PairwiseMI
+from text import half_masked, sentences
 
 BUDGETS = (0.01, 0.03, 0.1, 0.3)  # nats a pass, that calibrations are fitted at
 CHECKED = (0.02, 0.06, 0.2)  # and that they are checked at
-LIMIT = 0.01  # nats a position
-FAMILY = "mi-bound:charge=calibrated,budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
-CALIBRATION_SEED, CHECK_SEED = 1_000_003, 2_000_003  # other draws than those that tune
+CHARGED = "mi-bound:charge=calibrated,"
+FAMILY = f"{CHARGED}budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
+CALIBRATION_SEED, CHECK_SEED, LEVEL_SEED = 1_000_003, 2_000_003, 3_000_003  # other draws than those that tune
+RECORDS = Path(__file__).parent / "records"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long the sequences are, and how many: to calibrate (at each budget, four times), to check (at each budget), to tune."""
+    """How long the sequences are, and how many: to calibrate (at each budget, four times), to check (at each budget), to tune
+    (0 = by the levels)."""
 
-    length: int
+    length: int | None  # of empty canvases; None = half-masked sentences
     calibrate: int
     check: int
     tune: int
+    budgets: tuple[float, ...] = BUDGETS
+    checked: tuple[float, ...] = CHECKED
+    level: int = 0  # sequences that budgets are made true on, at each of
+    levels: tuple[float, ...] = ()  # what charges may add up to; none: as `calibrate` left them
+    parts: int = 1  # times that so many are checked, on other draws each, and taken together
+    limit: float = 0.01  # nats a position, that the rule may lose
 
 
-PLANS = {"sudoku": Plan(81, 24, 104, 64), "protein": Plan(64, 24, 128, 96), "antiberty": Plan(118, 6, 16, 16)}
+PLANS = {
+    "sudoku": Plan(81, 96, 320, 0, level=400, levels=(0.014, 0.025, 0.07, 0.24), parts=2),
+    "protein": Plan(64, 24, 128, 96),
+    "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), 12, (0.05, 0.2, 0.6), limit=0.03),
+    "albert-zh": Plan(None, 16, 32, 0, (0.1, 0.3, 1.0), (0.2, 0.6)),
+}
+DRAWS = 2  # a probed position, where there is no head
+TEXT = Path(__file__).parents[1] / "../shared/data/text/ud_chinese_gsdsimp_dev.txt.gz"
 
 
 def guided(name: str) -> Model:
     """The model with its head, in bfloat16."""
-    return load(name, head=name, precision="bfloat16")
+    return load(name, head=None if PLANS[name].length is None else name, precision="bfloat16")
 
 
-def empty(model: Model, name: str) -> Int[Tensor, " L"]:
-    """A canvas of which nothing is known."""
-    return torch.full((PLANS[name].length,), model.vocab.size)
+def estimated(model: Model) -> PairwiseMI:
+    """By its head, or by draws."""
+    return estimate("probe", model, draws=DRAWS) if model.head is None else estimate("head", model)
+
+
+def canvases_for(model: Model, name: str, count: int, skipped: int = 0) -> list[Int[Tensor, " _"]]:
+    """Empty canvases, or half-masked sentences, the first `skipped` left out."""
+    length = PLANS[name].length
+    if length is not None:
+        return [torch.full((length,), model.vocab.size)] * count
+    return half_masked(model, sentences(model, TEXT, 10, 30)[skipped : skipped + count])[0]
 
 
 def key_of(name: str) -> dict[str, Any]:
     """What every measurement of a model with its head depends on."""
+    length = PLANS[name].length
+    head = f"{DRAWS} draws" if length is None else fingerprint(load_tensors(head_file(name))[0])
+    return {"model": name, "head": head, "length": length, "precision": "bfloat16"}
+
+
+def calibration_key(name: str) -> dict[str, Any]:
+    """What the record of a calibration is found under."""
+    return key_of(name) | {"what": "calibration", "sequences": PLANS[name].calibrate, "budgets": PLANS[name].budgets}
+
+
+def level_keys(name: str, charge: Calibration) -> list[dict[str, Any]]:
+    """What the records of what it loses are found under: a charge whose passes may spend what they are asked to."""
     plan = PLANS[name]
-    return {"model": name, "head": fingerprint(load_tensors(head_file(name))[0]), "length": plan.length, "precision": "bfloat16"}
+    about = key_of(name) | {"what": "level", "sequences": plan.level, "calibration": charge.about()}
+    return [about | {"allowed": allowed} for allowed in plan.levels]
+
+
+def first_charge(name: str, found: Mapping[str, Any] | None) -> Calibration | None:
+    """The charge that a record holds, or else the head's file; without levels where the plan measures them."""
+    about = load_tensors(head_file(name))[1].get("calibration") if found is None and PLANS[name].length is not None else None
+    about = about if found is None else found["calibration"]
+    charge = None if about is None else Calibration.from_about(about)
+    return replace(charge, offset=0.0, slope=1.0, levels=()) if charge is not None and PLANS[name].levels else charge
+
+
+def charge_of(name: str, ledger: Ledger) -> Calibration | None:
+    """The calibration, if all that it is made of is known."""
+    charge = first_charge(name, ledger.find(calibration_key(name)))
+    if charge is None:
+        return None
+    found = levels_of(name, ledger)
+    return _levelled(charge, found) if len(found) == len(PLANS[name].levels) else None
+
+
+def levels_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
+    """What the records say of the levels of the present calibration."""
+    charge = first_charge(name, ledger.find(calibration_key(name)))
+    return [] if charge is None else [one for key in level_keys(name, charge) if (one := ledger.find(key)) is not None]
+
+
+def _levelled(charge: Calibration, found: Sequence[Mapping[str, Any]]) -> Calibration:
+    return fit_budget(charge, [(one["settings"]["allowed"], one["measured"], one["error"]) for one in found]) if found else charge
 
 
 def calibrated(name: str, ledger: Ledger) -> Model:
-    """The model with a calibration: from the records, or made now."""
-    model, count = guided(name), PLANS[name].calibrate
+    """The model with a calibration: from the records and its file, or made now."""
+    model, plan = guided(name), PLANS[name]
+    charge = first_charge(name, ledger.find(calibration_key(name)))
+    if charge is None:
+        canvases = canvases_for(model, name, plan.calibrate)
+        made = calibrate(model, canvases, estimated(model), tuning.calibrated_rule, plan.budgets, seed=CALIBRATION_SEED)
+        charge = first_charge(name, ledger.add(calibration_key(name), {"calibration": made.about()}))
+    assert charge is not None
+    canvases = canvases_for(model, name, plan.level)
+    found = [ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], LEVEL_SEED)) for key in level_keys(name, charge)]
+    return replace(model, calibration=_levelled(charge, found))
 
-    def fitted() -> Mapping[str, Any]:
-        canvases = [empty(model, name)] * count
-        charge = calibrate(model, canvases, estimate("head", model), tuning.calibrated_rule, BUDGETS, seed=CALIBRATION_SEED)
-        return {"calibration": charge.about()}
 
-    found = ledger.measured(key_of(name) | {"what": "calibration", "sequences": count, "budgets": BUDGETS}, fitted)
-    return replace(model, calibration=Calibration.from_about(found["calibration"]))
+def lost(model: Model, canvases: list[Int[Tensor, " _"]], charge: Calibration, budget: float, seed: int) -> dict[str, Any]:
+    """What passes lose at a budget, for the records."""
+    (one,) = reliability(model, canvases, estimated(model), tuning.calibrated_rule, charge, (budget,), seed=seed)
+    plain = {"budget": one.budget, "predicted": one.predicted, "measured": one.measured, "error": one.error}
+    return plain | {"nats": one.price.nats, "passes": one.price.passes, "each": [round(nats, 6) for nats in one.price.each.tolist()]}
+
+
+def check_keys(name: str, charge: Calibration, budget: float) -> list[dict[str, Any]]:
+    """What the records of the parts of a check are found under."""
+    plan = PLANS[name]
+    about = key_of(name) | {"what": "reliability", "sequences": plan.check, "calibration": charge.about(), "budget": budget}
+    return [about | ({"part": part} if part else {}) for part in range(plan.parts)]
 
 
 def checked(name: str, model: Model, ledger: Ledger) -> list[dict[str, Any]]:
     """What passes lose at some budgets, on other draws."""
     assert isinstance(model.calibration, Calibration)
-    canvases, charge, records = [empty(model, name)] * PLANS[name].check, model.calibration, []
-    for budget in CHECKED:
+    charge, canvases = model.calibration, canvases_for(model, name, PLANS[name].check, PLANS[name].calibrate)
+    for part in range(PLANS[name].parts):
+        for budget in PLANS[name].checked:
+            ledger.measured(check_keys(name, charge, budget)[part], partial(lost, model, canvases, charge, budget, CHECK_SEED + part))
+    return checks_of(name, ledger)
 
-        def measured() -> Mapping[str, Any]:
-            how = (canvases, estimate("head", model), tuning.calibrated_rule, charge, (budget,))  # noqa: B023
-            (one,) = reliability(model, *how, seed=CHECK_SEED)
-            plain = {"budget": one.budget, "predicted": one.predicted, "measured": one.measured, "error": one.error}
-            return plain | {"nats": one.price.nats, "passes": one.price.passes, "each": one.price.each.tolist()}
 
-        settings = key_of(name) | {"what": "reliability", "budget": budget, "sequences": len(canvases), "calibration": charge.about()}
-        records.append(ledger.measured(settings, measured))
-    return records
+def checks_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
+    """What the records say of the present calibration's budgets, all parts together."""
+    charge = charge_of(name, ledger)
+    if charge is None:
+        return []
+    found = [[one for key in check_keys(name, charge, budget) if (one := ledger.find(key))] for budget in PLANS[name].checked]
+    return [together(some) for some in found if some]
+
+
+def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Checks on different draws as one."""
+    each = [nats for part in parts for nats in part["each"]]
+    passes = [len(part["each"]) * part["passes"] for part in parts]  # of all sequences
+    total = sum(passes)
+
+    def mean(field: str) -> float:
+        return float(sum(part[field] * own for part, own in zip(parts, passes, strict=True)) / total)
+
+    error = sum((part["error"] * own) ** 2 for part, own in zip(parts, passes, strict=True)) ** 0.5 / total
+    means = {"predicted": mean("predicted"), "measured": mean("measured"), "error": error, "passes": total / len(each)}
+    return {"budget": parts[0]["budget"], "sequences": len(each), "nats": sum(each) / len(each), "each": each} | means
 
 
 def tuned(name: str, model: Model, ledger: Ledger) -> dict[str, Any]:
-    """The rule that the head ships with."""
-    assert model.calibration is not None
+    """The rule that the head ships with: the fastest of a family that keeps the limit; of its levels, where the plan has measured them."""
+    assert isinstance(model.calibration, Calibration)
+    plan = PLANS[name]
+    if plan.levels:
+        return fastest_level(plan, model.calibration, levels_of(name, ledger)).about()
 
     def found() -> Mapping[str, Any]:
-        return tuning.tune(model, empty(model, name), FAMILY, max_loss=LIMIT, per="position", sequences=PLANS[name].tune).about()
+        canvases = canvases_for(model, name, plan.tune)
+        return tuning.tune(model, canvases, FAMILY, max_loss=plan.limit, per="position", sequences=len(canvases)).about()
 
-    settings = key_of(name) | {"what": "tuned", "limit": LIMIT, "sequences": PLANS[name].tune, "calibration": model.calibration.about()}
-    record = ledger.measured(settings, found)
-    return {field: value for field, value in record.items() if field not in ("settings", "provenance")}
+    key = key_of(name) | {"what": "tuned", "limit": plan.limit, "sequences": plan.tune, "calibration": model.calibration.about()}
+    return {field: value for field, value in ledger.measured(key, found).items() if field not in ("settings", "provenance")}
+
+
+def fastest_level(plan: Plan, charge: Calibration, found: Sequence[Mapping[str, Any]], confidence: float = 0.95) -> tuning.Tuned:
+    """The fastest level that keeps the limit, tested from safe to fast; a level is called by the budget that it is now allowed at."""
+    assert plan.length is not None
+    names = {round(spent, 9): math.exp(lost) for spent, lost in charge.levels}
+    length, size = float(plan.length), plan.level
+
+    def measured(spec: str) -> Evidence:
+        one = rules[spec]
+        each = np.array(one["each"]) / length
+        loss, bound = float(each.mean()), upper_bound(each, confidence, 1 / length)
+        return Evidence(spec, loss, bound, float(one["passes"]), mean_interval(each, 0.95, 1 / length))
+
+    known = [one for one in found if round(math.log(one["budget"]), 9) in names]
+    rules = {f"{CHARGED}budget={names[round(math.log(one['budget']), 9)]:.6g}": one for one in known}
+    best, tested = fixed_sequence(rules, measured, plan.limit)
+    best = best or Evidence("sequential", 0.0, 0.0, length, (0.0, 0.0))
+    shown = (best.rule, plan.limit, "nats a position", confidence, best.loss, best.interval, best.passes)
+    return tuning.Tuned(*shown, length, size, LEVEL_SEED, 1.0, tuple(tested))
 
 
 def main() -> None:
@@ -107,18 +233,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default="all", choices=[*PLANS, "all"], metavar="MODEL")
     parser.add_argument("--no-write", action="store_true", help="leave the heads as they are")
-    parser.add_argument("--records", type=Path, default=Path("runs/price"), help="folder")
+    parser.add_argument("--check", action="store_true", help="calibrate and check budgets, tune and write nothing")
+    parser.add_argument("--no-check", action="store_true", help="tune and write, check no budget")
+    parser.add_argument("--records", type=Path, default=RECORDS, help="folder")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    ledger = Ledger(options.records / "calibrations.jsonl")
+    ledger = Ledger(options.records / "price-calibrations.jsonl")
     for name in PLANS if options.models == "all" else options.models:
         model = calibrated(name, ledger)
-        print(f"{name}: slope {model.calibration.slope:.2f}, offset {model.calibration.offset:.2f}", flush=True)  # type: ignore[union-attr]
-        rule = tuned(name, model, ledger)
-        print(rule["words"], flush=True)
-        if not options.no_write:
-            equip(head_file(name), head_file(name), model.calibration, rule)
-        for one in checked(name, model, ledger):
+        assert isinstance(model.calibration, Calibration)
+        allowed = ", ".join(f"{budget:g}: {model.calibration.allowed(budget):.3g}" for budget in PLANS[name].checked)
+        print(f"{name}: what charges may add up to at a budget: {allowed}", flush=True)
+        if model.head is not None and not options.check:
+            rule = tuned(name, model, ledger)
+            print(rule["words"], flush=True)
+            if not options.no_write:
+                equip(head_file(name), head_file(name), model.calibration, rule)
+        for one in [] if options.no_check else checked(name, model, ledger):
             asked = f"asked {one['budget']:g}, charged {one['predicted']:.3g}, lost {one['measured']:.3g} +- {one['error']:.2g} nats a pass"
             print(f"{name}: {asked} in {one['passes']:.1f} passes", flush=True)
 

@@ -1,10 +1,11 @@
-"""What drawing dependent positions together saves: price, validity, passes, rows and time on 9x9 Sudoku, and prices on proteins.
+"""What drawing dependent positions together saves: price, validity, passes, rows and time on 9x9 Sudoku.
 
-    python experiments/coupling.py [--only price exact plain verified solve protein worlds cost picture] [--page]
+    python experiments/coupling.py [--only price exact plain verified solve speed mi worlds cost picture] [--page]
 
 Units of 50 sequences are kept in --records, so that an interrupted run goes on where it stopped; --page writes docs/coupling.md and its
 pictures from what there is. One walk prices marginals and learnt tables on the same sets; exact tables (a row more for each member) come on the
-first units only. Matrix products in bfloat16.
+first units only. Matrix products in bfloat16. Before: `python experiments/coupling_charges.py` (charges for what the tables leave), `pairmi
+labels --out runs/coupling/test-states --states 1536 --only test --seed 24` (for mi); also on the page: coupling_models.py, coupling_curve.py.
 """
 
 import argparse
@@ -26,9 +27,10 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.pricing.price import measure
 from pairmi.spec import rule
+from pairmi.store import read_store
 from pairmi.tasks.sudoku.puzzles import TEST, complete_grids, minimal_puzzles
 from pairmi.tasks.tables import markov_chain, permutations, random_table
-from studies.coupling import best_passes, cost_of_coupling, moved_by, rule_passes
+from studies.coupling import best_passes, cost_of_coupling, fidelity_of_tables, moved_by, rule_passes, seconds_a_board
 
 UNIT = 50
 SETS = (  # who is filled together, from careful to reckless
@@ -39,14 +41,34 @@ SETS = (  # who is filled together, from careful to reckless
     "mi-bound:budget=3",
     "top-k:k=4",
 )
-PLAIN = (f"{SETS[0]},draw=coupled", f"{SETS[1]},draw=coupled", "sequential", "eb:budget=0.1", SETS[2], SETS[0])
-VERIFIED = (f"{SETS[3]},draw=coupled", f"{SETS[0]},draw=coupled", f"{SETS[4]},draw=coupled", SETS[2])
-PROTEIN = ("top-k:k=4", "top-k:k=8")
+EB = "eb:budget=0.1"
+CHARGED = tuple(f"mi-bound:charge=calibrated,budget={budget}" for budget in (0.02, 0.05, 0.1, 0.3))  # what is left after the shift
+DEFERRED = (f"{SETS[4]},draw=coupled,defer=0.006", f"{SETS[4]},draw=coupled,defer=0.01", f"{SETS[3]},draw=coupled,defer=0.01")
+DOUBTED = (f"{SETS[4]},draw=coupled,defer=0.1", f"{SETS[4]},draw=coupled,defer=0.2")  # drafts
+COUPLED = tuple(f"{sets},draw=coupled" for sets in (*SETS[:2], *CHARGED))
+PLAIN = ("sequential", EB, *DEFERRED, SETS[2], SETS[0], *COUPLED)
+VERIFIED = (*DOUBTED, *(f"{sets},draw=coupled" for sets in (SETS[3], CHARGED[2], CHARGED[3], SETS[0], SETS[4])), SETS[2])
+SOLVE = (
+    "sequential",
+    *DEFERRED[:2],
+    SETS[2],
+    f"{SETS[2]},draw=coupled",
+    SETS[0],
+    f"{SETS[0]},draw=coupled",
+    *(f"{s},draw=coupled" for s in CHARGED[:2]),
+)
+SPEED = ("sequential", EB, *DEFERRED[:2], SETS[2], COUPLED[0], *(f"{sets},draw=coupled" for sets in CHARGED[:2]))
 
 
 def units(first: int, last: int) -> Iterator[range]:
     """Sequences in lots."""
     return (range(start, start + UNIT) for start in range(first, last, UNIT))
+
+
+def chosen(specs: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """The rules that are asked for."""
+    asked = [spec for spec in specs if options.having is None or any(part in spec for part in options.having)]
+    return [spec for spec in asked if not (options.untabled and "draw=coupled" in spec)]
 
 
 def drawn(sets: str, draw: str) -> str:
@@ -93,21 +115,25 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
     empty = torch.full((81,), model.vocab.size)
     for what in options.only:
         if what == "price":
-            for sets in SETS[: options.sets]:
-                for part in tqdm(list(units(0, options.boards)), desc=sets):
-                    priced(model, ledger, sets, ("marginal", "coupled"), empty, part)
+            for spec in chosen(DEFERRED, options):
+                sets, _, draw = spec.partition(",draw=")
+                for part in tqdm(list(units(0, options.priced)), desc=spec):
+                    priced(model, ledger, sets, (draw,), empty, part)
+            for sets in chosen((*SETS, *CHARGED), options):
+                for part in tqdm(list(units(0, options.priced)), desc=sets):
+                    priced(model, ledger, sets, ("coupled",) if sets in CHARGED else ("marginal", "coupled"), empty, part)
         if what == "exact":
-            for sets in SETS[: options.sets]:
+            for sets in chosen((*SETS, EB), options):
                 for part in tqdm(list(units(0, options.exact)), desc=f"{sets}, exact"):
-                    priced(model, ledger, sets, ("probed",), empty, part)
+                    priced(model, ledger, sets, ("marginal",) if sets == EB else ("marginal", "probed"), empty, part)
         if what in ("plain", "verified"):
-            for spec in (PLAIN if what == "plain" else VERIFIED)[: options.rules]:
+            for spec in chosen(PLAIN if what == "plain" else VERIFIED, options):
                 for part in tqdm(list(units(0, options.boards if what == "plain" else options.verified)), desc=f"{what} {spec}"):
                     made(model, ledger, spec, {"verify": what == "verified"}, part, [empty] * UNIT, what)
         if what == "solve":
             puzzles = minimal_puzzles(options.puzzles, TEST).canvases
-            for spec in ("sequential", SETS[2], f"{SETS[2]},draw=coupled", SETS[0], f"{SETS[0]},draw=coupled"):
-                for part in tqdm(list(units(0, options.puzzles)), desc=f"solve {spec}"):
+            for part in tqdm(list(units(0, options.puzzles)), desc="solve"):
+                for spec in chosen(SOLVE, options):
                     made(model, ledger, spec, {"greedy": True}, part, list(puzzles[part[0] : part[-1] + 1]), "solve")
         if what == "picture":
             grid = complete_grids(1, TEST)[0]
@@ -116,16 +142,20 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             key = {"what": "picture", "cell": "most uncertain"} | depends_on(model, f"{SETS[0]},draw=coupled")
             ledger.measured(key, lambda: moved_by(model, canvas))  # noqa: B023
         if what == "cost":
-            ledger.measured({"what": "cost"} | depends_on(model, f"{SETS[0]},draw=coupled"), lambda: cost_of_coupling(model, SETS[0]))
+            for spec in (COUPLED[0], DEFERRED[1]):
+                ledger.measured({"what": "cost"} | depends_on(model, spec), lambda: cost_of_coupling(model, spec))  # noqa: B023
+        if what == "speed":
+            specs = chosen(SPEED, options)
+            key = {"what": "speed", "rules": specs} | depends_on(model, COUPLED[0])
+            ledger.measured(key, lambda: {"seconds": seconds_a_board(model, specs)})  # noqa: B023
+        if what == "mi":
+            plain, (labels, _) = load("sudoku"), read_store(options.labels)
+            key = {"what": "mi", "states": len(labels.split("test"))} | depends_on(plain, "mi-bound:mi=tables")
+            ledger.measured(key, lambda: fidelity_of_tables(plain, labels.split("test")))  # noqa: B023
 
 
-def others(ledger: Ledger, options: argparse.Namespace) -> None:
-    """Proteins by exact tables, and the search in exact worlds."""
-    if "protein" in options.only:
-        model = load("protein")
-        for sets in PROTEIN:
-            for part in list(units(0, options.proteins)):
-                priced(model, ledger, sets, ("marginal", "probed"), torch.full((72,), model.vocab.size), part)
+def worlds(ledger: Ledger, options: argparse.Namespace) -> None:
+    """The search in exact worlds."""
     if "worlds" in options.only:
         rng = torch.Generator().manual_seed
         for name, world in {
@@ -141,26 +171,28 @@ def others(ledger: Ledger, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ("price", "exact", "plain", "verified", "solve", "protein", "worlds", "cost", "picture")
+    every = ("price", "exact", "plain", "verified", "solve", "speed", "mi", "worlds", "cost", "picture")
     parser.add_argument("--only", nargs="+", choices=every, default=every)
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--boards", type=int, default=1000)
-    parser.add_argument("--sets", type=int, default=len(SETS), help="so many of the set rules, the first ones")
-    parser.add_argument("--rules", type=int, help="so many of the rules that are decoded with, the first ones; default: all")
+    parser.add_argument("--priced", type=int, default=1000, help="boards with a price")
+    parser.add_argument("--having", nargs="+", help="only rules with one of these in their specifications, such as calibrated")
+    parser.add_argument("--untabled", action="store_true", help="only rules that draw by no learnt tables")
     parser.add_argument("--exact", type=int, default=100, help="boards with exact tables")
     parser.add_argument("--verified", type=int, default=300, help="boards")
-    parser.add_argument("--puzzles", type=int, default=200)
-    parser.add_argument("--proteins", type=int, default=50)
-    parser.add_argument("--records", type=Path, default=Path("runs/coupling/records.jsonl"))
+    parser.add_argument("--puzzles", type=int, default=1000)
+    parser.add_argument("--labels", type=Path, default=Path("runs/coupling/test-states"), help="states with probed MI")
+    parser.add_argument("--records", type=Path, default=Path("experiments/records/coupling.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/coupling.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     ledger = Ledger(options.records)
     if not options.page:
         sudoku(ledger, options)
-        others(ledger, options)
-    tables = load("sudoku").tables
-    options.out.write_text(page(ledger, options.out, fingerprint(tables.state_dict()) if isinstance(tables, nn.Module) else ""))
+        worlds(ledger, options)
+    model = load("sudoku")
+    assert isinstance(model.tables, nn.Module)
+    options.out.write_text(page(ledger, options.out, fingerprint(model.tables.state_dict()), model.residuals.get("coupled")))
 
 
 if __name__ == "__main__":

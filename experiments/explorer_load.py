@@ -19,8 +19,8 @@ from pathlib import Path
 import httpx
 import torch
 
-from pairmi.tasks.sudoku.formats import to_text
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
+from pairmi.tasks.sudoku.rules import to_text
 
 CODE = "import sys; from pairmi.cli import main; sys.exit(main(sys.argv[1:]))"
 

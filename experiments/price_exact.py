@@ -23,13 +23,12 @@ from pairmi.bench.grid import all_settings
 from pairmi.bench.stats import wilson
 from pairmi.bench.worlds import full_probe
 from pairmi.loading import load
-from pairmi.pricing.exact import ExactPrice, exact_price
 from pairmi.pricing.interval import mean_interval, student, unseen_loss, upper_bound
-from pairmi.pricing.testing import Evidence, fixed_sequence
 from pairmi.provenance import provenance
 from pairmi.spec import rule
 from pairmi.tasks.tables import WORLDS
-from pairmi.tuning import family_of
+from pairmi.tuning import Evidence, family_of, fixed_sequence
+from studies.exact_price import ExactPrice, exact_price
 
 REPEATS = 200
 SAMPLES = (24, 64, 256)

@@ -25,11 +25,10 @@ from pairmi.mi.maps import Way
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs
 from pairmi.store import Labels, read_store
-from pairmi.tasks.protein.composition import unigram_perplexity
 from pairmi.tasks.protein.fasta import read_proteins
-from pairmi.tasks.protein.scores import masked_perplexity
-from pairmi.tasks.protein.structures import read_structures
+from pairmi.tasks.protein.scaffold import read_structures
 from studies.novelty import Nearest
+from studies.protein_corpus import masked_perplexity, unigram_perplexity
 from studies.protein_figure import draw_protein
 from studies.protein_grid import all_settings
 from studies.protein_maker import Maker
@@ -71,8 +70,8 @@ def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | N
 
 def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
-    setup = natural(texts, options.proteins, str(options.validation))
-    maker = Maker(model, Ledger(options.records / f"protein-sequences-{options.precision}.jsonl"))
+    setup = natural(texts, options.proteins, str(options.validation), options.tried)
+    maker = Maker(model, Ledger(options.work / f"sequences-{options.precision}.jsonl"))
     settings = thinned(all_settings(), options.every)
     return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
@@ -118,10 +117,15 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 
 
 def touching(model: Model, options: argparse.Namespace) -> Record:
-    ledger, way = Ledger(options.records / "structures.jsonl"), Way(blocks=options.blocks, deals=options.deals)
-    figure, plain, records = options.out.parent / "figures" / "protein_contacts.png", load(options.model), list[Record]()
+    ledger, way = Ledger(options.records), Way(blocks=options.blocks, deals=options.deals)
+    figure, plain, records = (
+        options.out.parent / "figures" / "protein_contacts.png",
+        load(options.model, precision=options.precision),
+        list[Record](),
+    )
     for number, structure in enumerate(tqdm(read_structures(options.pdb, model.longest)[: options.structures], desc="contacts")):
         settings = {"protein": structure.name, "weights": identify(plain), "blocks": options.blocks, "deals": options.deals}
+        settings |= {"precision": options.precision}
 
         def measure(structure: Any = structure, number: int = number) -> Record:
             scores, rows = contacts.pair_scores(plain, structure.text, way)
@@ -136,11 +140,16 @@ def touching(model: Model, options: argparse.Namespace) -> Record:
 PARTS: dict[
     str, tuple[Callable[[Model, argparse.Namespace], Record], Sequence[str], Sequence[str]]
 ] = {  # with what it needs and depends on
-    "perplexity": (perplexities, ("train", "validation"), ("families",)),
-    "proteins": (proteins, ("train", "validation"), ("proteins", "every", "passes", "clusters", "scored", "precision")),
+    "perplexity": (perplexities, ("train", "validation"), ("families", "precision")),
+    "proteins": (proteins, ("train", "validation"), ("proteins", "tried", "every", "passes", "clusters", "scored", "precision")),
     "head": (head_part, ("labels",), ("held_out",)),
-    "contacts": (touching, ("pdb",), ("structures", "blocks", "deals")),
+    "contacts": (touching, ("pdb",), ("structures", "blocks", "deals", "precision")),
 }
+
+
+def named(value: Any) -> str:
+    """A setting as the records know it: of a file its name, wherever it is."""
+    return value.name if isinstance(value, Path) else str(value)
 
 
 def measured(name: str, model: Model, options: argparse.Namespace) -> Record | None:
@@ -149,8 +158,8 @@ def measured(name: str, model: Model, options: argparse.Namespace) -> Record | N
     if not all(getattr(options, need) for need in needs) or (name == "head" and model.head is None):
         return None
     made_for = {"weights": identify(model), "head": fingerprint(model.head.state_dict()) if isinstance(model.head, torch.nn.Module) else ""}
-    settings = {"part": name, **made_for} | {key: str(getattr(options, key)) for key in (*needs, *depends)}
-    return Ledger(options.records / f"{name}.jsonl").measured(settings, lambda: part(model, options))
+    settings = {"part": name, **made_for} | {key: named(getattr(options, key)) for key in (*needs, *depends)}
+    return Ledger(options.records).measured(settings, lambda: part(model, options))
 
 
 def parsed() -> argparse.Namespace:
@@ -164,6 +173,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--held-out", type=Path, help="folder of labels from the validation file")
     parser.add_argument("--pdb", type=Path, help="folder of structures")
     parser.add_argument("--proteins", type=int, default=500, help="to generate by each setting")
+    parser.add_argument("--tried", type=int, help="to generate by each setting on the validation half; default: as many as --proteins")
     parser.add_argument("--every", type=int, default=1, help="of each rule's grid take every N-th setting only")
     parser.add_argument("--passes", type=float, default=16.0, help="the best setting of each rule is chosen up to here")
     parser.add_argument("--clusters", type=int, default=15)
@@ -172,7 +182,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--structures", type=int, default=20)
     parser.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
     parser.add_argument("--deals", type=int, default=1, help="contacts: how often the blocks are dealt")
-    parser.add_argument("--records", type=Path, default=Path("runs/results-protein"))
+    parser.add_argument("--records", type=Path, default=Path("experiments/records/protein.jsonl"))
+    parser.add_argument("--work", type=Path, default=Path("runs/protein"), help="where the sequences are kept")
     parser.add_argument("--only", choices=PARTS, help="measure this part and write no page")
     parser.add_argument("--out", type=Path, default=Path("docs/protein-results.md"))
     return parser.parse_args()

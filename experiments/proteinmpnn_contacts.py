@@ -25,9 +25,8 @@ from pairmi.bench.stats import mean_interval
 from pairmi.info import apc
 from pairmi.loading import load
 from pairmi.provenance import provenance
-from pairmi.tasks.protein.contacts import candidates, chance, precision
-from pairmi.tasks.protein.scaffold import Scaffold, read_scaffold
-from pairmi.tasks.protein.structures import Structure
+from pairmi.tasks.protein.contacts import chance, precision
+from pairmi.tasks.protein.scaffold import Scaffold, Structure, read_scaffold
 
 Record = dict[str, Any]
 NEIGHBOURS = 48  # of the model
@@ -84,7 +83,7 @@ def among_neighbours(scaffold: Scaffold) -> list[Record]:
     """The share of contacts among the pairs that exchange messages: chance for who knows the model's graph and nothing else."""
     linked, found = linked_pairs(scaffold), []
     for separation in SEPARATIONS:
-        i, j = candidates(len(linked), separation)
+        i, j = np.triu_indices(len(linked), separation)
         share = float(scaffold.contacts[i, j][linked[i, j]].mean()) if linked[i, j].any() else 0.0
         about = {"protein": scaffold.name, "length": len(linked), "separation": separation, "precision": share, "rows": 0}
         found += [about | {"top": top, "method": AMONG} for top in ("L", "L/2")]
@@ -119,7 +118,7 @@ def _draw_map(axis: Any, figure: Any, scaffold: Scaffold, matrix: np.ndarray) ->
     length = len(matrix)
     shown = np.where(np.triu(np.ones((length, length)), SEPARATIONS[0]) > 0, matrix, np.nan)
     image = axis.imshow(np.sqrt(shown), cmap="Blues", vmin=0, vmax=float(np.sqrt(np.nanquantile(shown, 0.998))))
-    i, j = candidates(length, SEPARATIONS[0])
+    i, j = np.triu_indices(length, SEPARATIONS[0])
     best = np.argsort(-matrix[i, j], kind="stable")[:length]
     right = scaffold.contacts[i[best], j[best]]
     for good, color, label in ((True, "#009E73", "L strongest: contact"), (False, "#D55E00", "L strongest: no contact")):
@@ -135,7 +134,7 @@ def _draw_map(axis: Any, figure: Any, scaffold: Scaffold, matrix: np.ndarray) ->
 def _draw_fall(axis: Any, scaffolds: list[Scaffold], matrices: list[np.ndarray]) -> None:
     values, apart = [], []
     for scaffold, matrix in zip(scaffolds, matrices, strict=True):
-        i, j = candidates(len(matrix), SEPARATIONS[0])
+        i, j = np.triu_indices(len(matrix), SEPARATIONS[0])
         values.append(matrix[i, j])
         apart.append(np.linalg.norm(scaffold.places[i] - scaffold.places[j], axis=-1))
     mi, away = np.concatenate(values), np.concatenate(apart)

@@ -26,7 +26,7 @@ from pairmi.provenance import provenance
 from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids, minimal_puzzles, paper_puzzles
 from pairmi.tasks.sudoku.solver import difficulty, solve
 from pairmi.tasks.sudoku.techniques import Technique
-from pairmi.training.denoise import corrupt
+from pairmi.training.states import corrupt
 from studies.sudoku_beliefs import calibration, histogram
 from studies.sudoku_files import read_puzzles
 

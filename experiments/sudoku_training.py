@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pairmi.cli import main as pairmi
+from denoiser import main as train
 
 STAGES: tuple[tuple[str, ...], ...] = (
     ("--steps", "2800", "--followed", "0"),  # random masks
@@ -23,12 +23,12 @@ STAGES: tuple[tuple[str, ...], ...] = (
 
 
 def command(number: int, options: argparse.Namespace) -> list[str]:
-    """What `pairmi` is told for a stage: it begins where the one before ended."""
+    """What `denoiser.py` is told for a stage: it begins where the one before ended."""
     name, count, *others = STAGES[number]
     start = ["--start", str(options.run / f"stage{number - 1}.safetensors")] if number else []
     steps = [name, str(max(1, round(options.share * int(count))))]
     where = ["--run", str(options.run / f"stage{number}"), "--out", str(options.run / f"stage{number}.safetensors")]
-    return ["train", "denoiser", *steps, *others, *start, *where, "--grids", str(options.grids), "--precision", options.precision]
+    return [*steps, *others, *start, *where, "--grids", str(options.grids), "--precision", options.precision]
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--grids", type=int, default=100_000, help="base grids")
     options = parser.parse_args()
     for number in range(len(STAGES)):
-        if code := pairmi(command(number, options)):
+        if code := train(command(number, options)):
             return code
     return 0
 

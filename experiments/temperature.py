@@ -16,11 +16,11 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import wilson
 from pairmi.loading import load
 from pairmi.model import Model
-from pairmi.pricing.exact import exact_price
 from pairmi.provenance import provenance
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import TEST, paper_puzzles
+from studies.exact_price import exact_price
 
 TEMPERATURES = {"sudoku4": (1.0, 0.5, 0.2, 0.1, 0.05, 0.01), "sudoku": (1.0, 0.1, 0.01)}
 PRECISION = {"sudoku": "bfloat16"}

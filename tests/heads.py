@@ -14,6 +14,7 @@ from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.probe import Probe
+from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model
 from pairmi.store import Labels
 from pairmi.training.labels import Effort, describe, label
@@ -88,3 +89,26 @@ def save_head(file: Path, made: LowRankHead | PairMLPHead, model: Model, layers:
     about = {"kind": "head", "head": made.kind, "config": made.about(), "layers": list(layers), "backbone": identify(model)}
     save_tensors(file, made.state_dict(), about | changes)
     return str(file)
+
+
+def tables(seed: int = 0, fresh: bool = False, **changes: Any) -> TableHead:
+    """Tables for `tiny`, that say something unless fresh."""
+    torch.manual_seed(seed)
+    sizes = {
+        "width": 16,
+        "symbols": 4,
+        "length": 8,
+        "inner": 12,
+        "rank": 4,
+        "forms": 3,
+        "form_rank": 2,
+        "places": 3,
+        "paths": 2,
+        "hidden": 10,
+    }
+    head = TableHead(TableConfig(**sizes | {"channels": 3} | changes))
+    if not fresh:
+        torch.nn.init.normal_(head.shift.weight)
+        torch.nn.init.normal_(head.message.weight)
+        torch.nn.init.normal_(head.weigh.weight)
+    return head.requires_grad_(False)

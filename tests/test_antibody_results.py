@@ -26,7 +26,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 
 def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = opinionated_weights(tmp_path / "p.safetensors", shape=LONG)
-    records, out = tmp_path / "records", tmp_path / "docs" / "page.md"
+    records, out = tmp_path / "records.jsonl", tmp_path / "docs" / "page.md"
     command = [
         "--model",
         backbone,
@@ -44,7 +44,7 @@ def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rule
         "--blocks",
         "2",
     ]
-    command += ["--precision", "bfloat16", "--records", str(records), "--out", str(out)]
+    command += ["--precision", "bfloat16", "--records", str(records), "--work", str(tmp_path), "--out", str(out)]
     run(monkeypatch, *command)
     first = out.read_text()
     assert "rules that look at pairs were left out" in first
@@ -52,16 +52,16 @@ def test_first_the_rules_without_pairs_then_a_head_from_the_samples_and_all_rule
     assert "mi-guided" not in first
     labels = str(tmp_path / "labels")
     states = ["--states", "64", "--shard", "8", "--positions", "1", "--floor", "0.5"]
-    assert main(["labels", "--backbone", backbone, "--data", str(records / "samples.fasta"), "--out", labels, *states]) == 0
+    assert main(["labels", "--backbone", backbone, "--data", str(tmp_path / "reference.fasta"), "--out", labels, *states]) == 0
     torch.manual_seed(0)
     untrained = LowRankHead(LowRankConfig(16, 20, inner=8, forms=2, rank=2, mixer=4))
     head = save_head(tmp_path / "antiberty-head.safetensors", untrained, load(backbone))
-    before = (records / "sequences-bfloat16.jsonl").read_text()
+    before = (tmp_path / "records-bfloat16.jsonl").read_text()
     run(monkeypatch, *command, "--head", head, "--labels", labels)
     text = out.read_text()
     for part in ("| mi-guided:budget=2,penalty=1", "Cost beside a pass", "1 + 1 |V| unpruned", "FR3", "R2 of the MI"):
         assert part in text
     assert "left out" not in text
-    assert (records / "sequences-bfloat16.jsonl").read_text().startswith(before)  # nothing was made again
+    assert (tmp_path / "records-bfloat16.jsonl").read_text().startswith(before)  # nothing was made again
     for figure in ("antibody", "antibody_head", "antibody_map"):
         assert (out.parent / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")

@@ -20,8 +20,8 @@ from pairmi.draw import Streams
 from pairmi.mi.proxies import Structural
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.in_blocks import InBlocks
 from pairmi.selectors.top_k import TopK
+from pairmi.selectors.wrappers import InBlocks
 from pairmi.spec import rule
 from pairmi.tasks.tables import random_table
 from pairmi.types import PairmiError, Prediction, Reason, Selection, Tokens, Turn

@@ -1,23 +1,29 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 
 import pairmi
+from pairmi.bench.ledger import resolved
 from pairmi.loading import load
+from pairmi.mi.probed_tables import ProbedTables
+from pairmi.model import Model
 from pairmi.pricing.calibrate import calibrate, fit_budget, fit_charge, predicted, reliability
-from pairmi.pricing.exact import exact_price
 from pairmi.pricing.price import measure
 from pairmi.pricing.walk import Members
 from pairmi.selectors.charge import RISING, Calibration
 from pairmi.selectors.mi_bound import MIBound
 from pairmi.selectors.top_k import TopK
 from pairmi.spec import rule
-from pairmi.tuning import calibrated_rule
+from pairmi.tasks.tables import random_table
+from pairmi.tuning import calibrated_rule, coupled_rule
 from pairmi.types import PairmiError
 from rules import Given, situation
+from studies.exact_price import ExactPrice, exact_price
+from worlds import generator, tabular
 
 STEEP = Calibration(-3.0, ((-5.0, 0.0), (-5.0, 0.0), (-5.0, 1.0), (0.0, 2.0), (0.0, 4.0)), ((2.0,), (1.0,), (0.5,), (0.7,), (-0.6,)))
 
@@ -87,9 +93,46 @@ def test_a_budget_is_what_a_pass_loses() -> None:
     assert fit_budget(STEEP, [(0.1, 0.2, 0.01), (0.2, 0.1, 0.01)]).slope == 0.5  # never falls
 
 
+def test_budgets_are_true_where_what_is_lost_bends() -> None:
+    """On sudoku little is lost below 0.02 nats a pass and much above: no line tells both."""
+    truth = {0.014: 0.0012, 0.027: 0.013, 0.077: 0.073, 0.24: 0.2}
+    charge = fit_budget(STEEP, [(allowed, lost, 0.03 * lost) for allowed, lost in truth.items()])
+    for allowed, lost in truth.items():
+        assert charge.allowed(lost) == pytest.approx(allowed, rel=0.05)
+    between = charge.allowed(math.sqrt(0.073 * 0.2))
+    assert between == pytest.approx(math.sqrt(0.077 * 0.24), rel=0.05)  # linear between logarithms
+    grid = [charge.allowed(0.001 * 1.3**n) for n in range(30)]
+    assert all(a < b for a, b in pairwise(grid))
+    assert charge.allowed(2.0) / charge.allowed(1.0) == pytest.approx(2 ** (1 / charge.slope))  # beyond them: the line's slope
+
+
+def test_a_curve_through_what_is_hardly_known_is_smoother_than_the_noise() -> None:
+    """Budgets are true, but for noise of 30 %: what is allowed strays from them by less than each point does."""
+    rng, strays, allowed = torch.Generator().manual_seed(0), list[float](), [0.01 * 3**n for n in range(5)]
+    for _ in range(200):
+        noise = torch.randn(5, generator=rng, dtype=torch.float64).mul(0.3).exp().tolist()
+        charge = fit_budget(STEEP, [(a, a * e, 0.3 * a * e) for a, e in zip(allowed, noise, strict=True)])
+        strays += [math.log(charge.allowed(a) / a) ** 2 for a in allowed]
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(charge.levels)]
+        assert all(0.5 - 1e-9 <= slope <= 6 + 1e-9 for slope in slopes)
+    assert math.sqrt(sum(strays) / len(strays)) < 0.85 * 0.3
+
+
 def test_a_calibration_survives_its_description() -> None:
     charge = fit_charge(invented())
-    assert Calibration.from_about(json.loads(json.dumps(charge.about()))) == charge
+    for one in (charge, replace(charge, slope=1.3, levels=((-4.0, -5.0), (-3.0, -3.5), (-1.0, -1.0)))):
+        assert Calibration.from_about(json.loads(json.dumps(one.about()))) == one
+    older = {name: value for name, value in charge.about().items() if name != "levels"}
+    assert Calibration.from_about(older) == charge
+
+
+def test_measurements_of_a_charge_are_found_under_its_levels() -> None:
+    model = replace(load("markov"), calibration=STEEP)
+    line = resolved("mi-bound:charge=calibrated,budget=0.1", model)
+    assert "levels" not in line["charge"]  # as before there were any
+    curve = [fit_budget(STEEP, [(a, a**power, 0.01) for a in (0.1, 0.2, 0.3)]) for power in (1.1, 1.2)]
+    found = [resolved("mi-bound:charge=calibrated,budget=0.1", replace(model, calibration=one)) for one in curve]
+    assert line != found[0] != found[1] != line
 
 
 def test_the_calibrated_rule_spends_its_budget_by_the_charge() -> None:
@@ -157,5 +200,31 @@ def test_a_damaged_calibration_is_named() -> None:
         PairmiError, match="expected rising knots for each of shared, strongest, entropy, size, unknown, rises >= 0 for the first 4"
     ):
         Calibration(0.0, ((0.0, 1.0),), ((-1.0,),))
+    with pytest.raises(PairmiError, match="and rising levels; calibrate again"):
+        replace(STEEP, levels=((-2.0, -1.0), (-1.0, -3.0)))
     with pytest.raises(PairmiError, match="expected the features shared, strongest, entropy, size, unknown, got None; calibrate again"):
         Calibration.from_about({})
+
+
+def test_where_tables_shift_only_what_is_left_is_charged() -> None:
+    """At a budget coupled passes lose about as much as plain ones, and are fewer: exact tables in an exact world, over all branches."""
+    model = Model(tabular(random_table(8, 2, generator(1), sparsity=0.6, sharpness=1.5)))
+    canvases, mi = [torch.full((8,), 2)] * 64, rule("mi-bound:floor=0", model).mi
+    for budget, passes in ((0.05, 0.75), (0.2, 0.95)):
+        found = list[ExactPrice]()
+        for chosen in (calibrated_rule, coupled_rule(ProbedTables())):
+            charge = calibrate(model, canvases, mi, chosen, (0.02, 0.05, 0.2, 0.5))
+            found.append(exact_price(model.backbone, canvases[0], chosen(mi, charge, budget)))
+            assert found[-1].nats / found[-1].passes == pytest.approx(budget, rel=0.4)
+        assert found[1].passes < passes * found[0].passes
+
+
+def test_a_calibration_is_for_its_way_of_drawing() -> None:
+    model = load("markov")
+    plain = pairmi.calibrate(model, "." * model.length, sequences=8)
+    with pytest.raises(PairmiError, match=r"^rule '.*': model 'markov' has no calibration for draw=probed; make one with pairmi.calibrate"):
+        rule("mi-bound:charge=calibrated,draw=probed", plain)
+    both = pairmi.calibrate(plain, "." * model.length, sequences=8, draw="coupled")  # without learnt tables: exact ones
+    marginal, coupled = (rule(f"mi-bound:charge=calibrated{way}", both) for way in ("", ",draw=probed"))
+    assert marginal.charge == plain.calibration
+    assert coupled.rule.charge == both.residuals["probed"] != plain.calibration

@@ -234,8 +234,8 @@ def test_bare_pairmi_shows_help_with_examples(capsys: pytest.CaptureFixture[str]
     [
         (("bench", "exact"), "--worlds", "--labels"),
         (("bench", "head"), "--labels", "--worlds"),
-        (("train", "head"), "--labels", "--followed"),
-        (("train", "denoiser"), "--followed", "--labels"),
+        (("train", "head"), "--hops", "--units"),
+        (("train", "tables"), "--units", "--hops"),
         (("mi",), "counted from 1", "--labels"),
     ],
 )
@@ -303,8 +303,8 @@ def test_files_that_cannot_be_read_or_written_are_one_line(capsys: pytest.Captur
 
 def test_train_hands_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
-    monkeypatch.setattr("pairmi.training.run.train_denoiser", seen.append)
-    assert main(["train", "denoiser", "--run", str(tmp_path), "--steps", "7", "--threads", "1"]) == 0
+    monkeypatch.setattr("pairmi.training.run.train_tables", seen.append)
+    assert main(["train", "tables", "--labels", str(tmp_path), "--run", str(tmp_path), "--steps", "7", "--threads", "1"]) == 0
     assert (seen[0].steps, seen[0].run) == (7, tmp_path)
 
 

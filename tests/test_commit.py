@@ -7,8 +7,7 @@ from pairmi.commit import Draft, Sampling, acceptance, certain, residual, verifi
 from pairmi.counting import Counting
 from pairmi.decoding import iter_decode
 from pairmi.draw import Streams, draw, draw_at
-from pairmi.selectors.sequential import Sequential
-from pairmi.selectors.top_k import TopK
+from pairmi.selectors.top_k import Sequential, TopK
 from pairmi.types import Prediction, Selection, Turn
 from worlds import Incoherent, Recipe, decode, generator, many, recipes
 

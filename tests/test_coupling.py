@@ -14,16 +14,16 @@ from pairmi.loading import load
 from pairmi.mi.probed_tables import ProbedTables, combined
 from pairmi.mi.proxies import RandomMI
 from pairmi.model import Model
-from pairmi.pricing.exact import exact_price
 from pairmi.pricing.price import measure
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.coupled import Coupled
 from pairmi.selectors.eb import EB
 from pairmi.selectors.top_k import TopK
+from pairmi.selectors.wrappers import Coupled
 from pairmi.spec import rule
 from pairmi.tasks.tables import parity
 from pairmi.types import PairmiError
 from rules import reckless
+from studies.exact_price import exact_price
 from worlds import SMALL as WORLDS
 from worlds import Incoherent, Recipe, decode, generator, many, recipes, tabular, unknown
 

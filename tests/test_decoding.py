@@ -12,8 +12,7 @@ from pairmi.decoding import iter_decode
 from pairmi.draw import tempered
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.sequential import Sequential
-from pairmi.selectors.top_k import TopK
+from pairmi.selectors.top_k import Sequential, TopK
 from pairmi.spec import rule
 from pairmi.tasks.tables import permutations, random_table
 from pairmi.types import Backbone, PairmiError, Selection, Turn

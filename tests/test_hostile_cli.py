@@ -16,7 +16,7 @@ MI, DECODE, XOR = (
     "bench exact --worlds xor --rules sequential",
 )
 SOLVE, PLAN, LABELS = "bench sudoku-solve", "plan --backbone sudoku4 --states 9", "labels --backbone sudoku4 --out labels --states 9"
-HEAD, DENOISE = "train head --labels labels --run run", "train denoiser --run run --steps 1"
+HEAD, TABLES = "train head --labels labels --run run", "train tables --labels labels --run run --steps 1"
 REFUSED = f"""
 nonsense
 --nonsense
@@ -160,29 +160,18 @@ labels --backbone sudoku4 --out text.txt --states 9
 labels --backbone sudoku4 --out text.txt/labels --states 9
 labels --backbone sudoku4 --out '' --states 9
 train nonsense --run run
-train denoiser
-train denoiser --run text.txt
-{DENOISE} --evaluate-every 0
-{DENOISE} --steps 0
-{DENOISE} --decay 2
-{DENOISE} --peak 0
-{DENOISE} --peak nan
-{DENOISE} --batch 0
-{DENOISE} --micro 0
-{DENOISE} --width 0
-{DENOISE} --heads -1
-{DENOISE} --followed 1.5
-{DENOISE} --grids 0
-{DENOISE} --seed -1
-{DENOISE} --threads -1
-{DENOISE} --device nonsense
-{DENOISE} --out folder
-{DENOISE} --out nowhere/weights.safetensors
-{DENOISE} --start nowhere
-{DENOISE} --task nonsense
-{DENOISE} --task protein
-{DENOISE} --task protein --data missing.fasta
-{DENOISE} --labels labels
+train tables
+train tables --labels labels --run text.txt
+{TABLES} --evaluate-every 0
+{TABLES} --steps 0
+{TABLES} --decay 2
+{TABLES} --batch 0
+{TABLES} --seed -1
+{TABLES} --threads -1
+{TABLES} --device nonsense
+{TABLES} --out folder
+{TABLES} --out nowhere/weights.safetensors
+{TABLES} --hops 1
 train head --run run
 {HEAD}
 {HEAD} --backbone sudoku4

@@ -128,9 +128,8 @@ def killed_everywhere(scratch: Path) -> Iterator[dict[str, Any]]:
 
 
 def test_over_twenty_kills_at_different_places_lose_nothing(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+    where = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # as pytest finds the experiments
+    run = subprocess.run([sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, check=False, env=os.environ | where)
     assert run.returncode == 0, run.stderr
     kills = [json.loads(line) for line in run.stdout.splitlines()]
     assert len({tuple(one["place"]) for one in kills}) == len(PLACES) >= 20

@@ -15,7 +15,6 @@ from pairmi.draw import Streams
 from pairmi.loading import load
 from pairmi.mi.proxies import RandomMI
 from pairmi.model import Model
-from pairmi.pricing.exact import exact_price
 from pairmi.pricing.interval import bounded_upper, difference_interval, mean_interval, student, unseen_loss, upper_bound
 from pairmi.pricing.price import measure
 from pairmi.pricing.walk import Members, Watched, drawn, walk
@@ -25,6 +24,7 @@ from pairmi.spec import rule
 from pairmi.tasks.tables import WORLDS, random_table
 from pairmi.types import PairmiError, Selection, Turn, Waiting
 from rules import singly, varieties
+from studies.exact_price import exact_price
 from worlds import SMALL, Incoherent, Listening, decode, generator, tabular, unknown
 
 TINY = tabular(random_table(4, 2, generator(2), sparsity=0.6, sharpness=1.5))

@@ -1,12 +1,22 @@
 """What docs/sampled.md is made of, in small."""
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-PAGE = runpy.run_path(str(Path(__file__).parents[1] / "experiments" / "sampled.py"))
+from pages.sampled import coverage
+from pages.sampled_heads import heads_table, picture
+from pages.sections import kept
+from pairmi.bench.ledger import Ledger
+from pairmi.loading import load
+from pairmi.mi.probe import Probe
+from pairmi.training.labels import Effort, label
+from pairmi.training.states import State, grid_name
+
+PAGE, HEADS = (runpy.run_path(str(Path(__file__).parents[1] / "experiments" / name)) for name in ("sampled.py", "sampled_heads.py"))
 FLAT = torch.full((4,), 0.25, dtype=torch.float64)
 
 
@@ -32,3 +42,53 @@ def test_the_mean_over_seeds_and_the_rows_are_told() -> None:
     assert found["largest z"] < 4
     assert 0.8 < found["estimated / true variance"] < 1.2
     assert found["1.96 errors cover"] <= found["Student's 95 % cover"]
+
+
+def test_the_interval_covers_more_than_plain_errors() -> None:
+    backbone = PAGE["Remembering"](PAGE["Large"](size=20))
+    found = PAGE["unbiased"](backbone, torch.tensor([[20, 20, 20]]), "kl", 4, 300)
+    assert found["1.96 errors cover"] < found["`interval` covers"]
+    assert 0.9 < found["`interval` covers"] <= 1
+    assert found["its upper end / value"] > 1
+    said = coverage([{"world": "w", "form": "kl", "draws": 2, "`interval` covers": value} for value in (0.95, 0.5, 0.99)])
+    assert "in 1 of 3 lines; the least is 0.500 (w, kl, 2 draws), the most 0.990" in said
+
+
+def test_what_was_not_measured_stays_with_its_commit(tmp_path: Path) -> None:
+    page, commit = tmp_path / "page.md", "ab" * 20
+    page.write_text(f"# Page\n\nBy x (commit {commit}, torch).\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
+    one = kept(page, "One")
+    assert one == f"\n## One\n\nMeasured at commit {commit}.\n\nfirst\n"
+    page.write_text(f"# Page\n\nBy x (commit {'cd' * 20}, torch).\n{one}")
+    assert kept(page, "One") == one  # however often it is kept
+    assert kept(page, "Three") == kept(tmp_path / "none.md", "One") == ""
+
+
+def test_heads_are_lines_of_a_table_and_the_best_is_chosen_by_other_families(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "heads.jsonl")
+    scores = {"Spearman": 0.5, "test states": 3, "pairs": 9, "mean MI": 0.1}
+    ledger.add({"heads": "m", "test": 3, "head": "in the package"}, {"R2": 0.4} | scores)
+    sizes = {"inner": 8, "forms": 2, "rank": 4}
+    for rows, r2, stop in ((10, 0.3, 0.6), (20, 0.5, 0.2)):
+        work = {"budget": rows, "steps": 5, "loss": "poisson", "start": False, "sizes": sizes}
+        ledger.add({"heads": "m", "test": 3} | work, {"R2": r2, "rows": rows, "states": 2, "stopped at": 5, "R2 to stop by": stop} | scores)
+    ledger.add({"heads": "m", "test": 3, "budget": 20, "sizes": sizes, "cost": True}, {"time_share": 0.1})
+    table, best, cost = heads_table(tmp_path / "heads.jsonl", "m")
+    assert best["R2"] == 0.3
+    assert cost is not None
+    assert cost["time_share"] == 0.1
+    assert len(table.splitlines()) == 2 + 3
+    assert "from nothing, 8/2x4" in table
+    picture(tmp_path / "heads.jsonl", ["m"], tmp_path / "heads.png")
+    assert (tmp_path / "heads.png").stat().st_size > 1000
+
+
+def test_labels_are_cut_by_rows_and_by_family() -> None:
+    states = [State(torch.tensor([4, 4, n]), "uniform", "", grid_name(torch.tensor([n, n]))) for n in range(4)]
+    labels = label(
+        load("sudoku4"), [replace(one, tokens=torch.cat([one.tokens, torch.full((13,), 4)])) for one in states], Probe("kl", 0.0), Effort(1)
+    )
+    assert len(HEADS["within_rows"](labels, int(labels.rows[:3].sum()))) == 3
+    stop, test = HEADS["halves"](labels)
+    assert len(stop) + len(test) == 4
+    assert not {*stop.grid} & {*test.grid}

@@ -12,12 +12,14 @@ from pairmi.decoding import decode
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
+from pairmi.mi.table import TableConfig, TableHead
+from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_guided import MIGuided
-from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.top_k import TopK
+from pairmi.selectors.wrappers import OneAtATime
 from pairmi.spec import ESTIMATES, estimate, parameters, parse, rule
 from pairmi.tasks.sudoku.task import Sudoku
 from pairmi.tasks.tables import WORLDS
@@ -41,10 +43,12 @@ def test_a_specification_becomes_a_rule() -> None:
 
 
 def test_estimates_by_name() -> None:
-    model = replace(MODEL, head=RandomMI())  # stands in for a learned one
+    tables = TableHead(TableConfig(4, 4, 16))
+    model = replace(MODEL, head=RandomMI(), tables=tables)  # stand in for learned ones
     kinds = {name: type(estimate(name, model)) for name in ESTIMATES}
     assert kinds == {
         "probe": Probe, "head": RandomMI, "shuffled": Shuffled, "random": RandomMI, "structural": Structural, "attention": Attended,
+        "tables": TableMI,
     }  # fmt: skip
     assert estimate("shuffled", model) == Shuffled(RandomMI())
     assert estimate("shuffled", MODEL) == Shuffled(Probe())
@@ -53,6 +57,8 @@ def test_estimates_by_name() -> None:
 def test_a_model_without_a_head_says_so() -> None:
     with pytest.raises(PairmiError, match=r"^mi=head: model 'sudoku4' has no head; load\(..., head=FILE\), or choose another mi$"):
         rule("mi-bound:mi=head", MODEL)
+    with pytest.raises(PairmiError, match=r"^mi=tables: model 'sudoku4' has no tables; load\(..., tables=FILE\), or choose another mi$"):
+        rule("mi-bound:mi=tables", MODEL)
 
 
 def test_weights_and_tables_have_a_fingerprint() -> None:

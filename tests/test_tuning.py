@@ -10,13 +10,12 @@ from pairmi.bench.worlds import full_probe
 from pairmi.cli import main
 from pairmi.loading import load
 from pairmi.model import Model
-from pairmi.pricing.exact import exact_price
 from pairmi.pricing.interval import upper_bound
-from pairmi.pricing.testing import Evidence, fixed_sequence
 from pairmi.spec import rule
 from pairmi.tasks.tables import markov_chain
-from pairmi.tuning import family_of
+from pairmi.tuning import Evidence, family_of, fixed_sequence
 from pairmi.types import PairmiError
+from studies.exact_price import exact_price
 from worlds import Incoherent, generator, tabular, unknown
 
 

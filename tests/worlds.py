@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import torch
 from hypothesis import settings
 from hypothesis import strategies as st
+from jaxtyping import Float
+from torch import Tensor
 
 from pairmi import decoding
 from pairmi.backbones.tabular import Tabular
 from pairmi.commit import Sampling
 from pairmi.model import Task
 from pairmi.tasks.tables import LETTERS, World, markov_chain, parity, permutations, potts_grid, random_table
-from pairmi.types import Backbone, Prediction, Selector, Tokens, Vocab
+from pairmi.types import Backbone, Positions, Prediction, Selector, Tokens, Vocab
 
 
 def many(examples: int) -> settings:
@@ -21,6 +23,20 @@ def many(examples: int) -> settings:
 
 def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def total_correlation(table: Tabular, tokens: Tokens, chosen: Positions) -> Float[Tensor, " B"]:
+    """Sum of the entropies less the joint entropy of the chosen positions: what drawing them at once loses."""
+    single = table(tokens).log_probs.exp()
+    entropies = -torch.xlogy(single, single).sum(2)
+    out = torch.zeros(len(tokens), dtype=torch.float64)
+    for row, (weights, positions) in enumerate(zip(table.posterior(tokens), chosen, strict=True)):
+        if not (weights.any() and positions.any()):  # no completion: all is uniform, nothing is lost
+            continue
+        _, group = torch.unique(table.support[:, positions], dim=0, return_inverse=True)
+        joint = torch.zeros(int(group.max()) + 1, dtype=torch.float64).index_add(0, group, weights)
+        out[row] = entropies[row, positions].sum() + torch.xlogy(joint, joint).sum()
+    return out.clamp_min(0)
 
 
 def tabular(world: World) -> Tabular:

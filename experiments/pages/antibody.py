@@ -14,8 +14,8 @@ def head_section(found: Record) -> str:
     whole = 1 + 20 * found["positions"]
     rows = [row | {"unpruned": whole, "fewer": whole / row["rows"]} for row in found["rows"]]
     costs = ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
-    return f"""{found["states"]} labelled states, of each the MI of {found["positions"] or "all"} positions with all others (floor {found["floor"]} nats), from the model's one-by-one samples and from what six rules visit when they
-generate; split by sequence. The scale of a control is fitted.
+    return f"""{found["states"]} labelled states, of each the MI of {found["positions"] or "all"} positions with all others (floor {found["floor"]} nats), from the reference of the test and from what six rules visit when they
+generate; the head has learnt from none of them. The scale of a control is fitted.
 
 {report.table([record for record in found["scores"] if record["group"] == "all"], tuple(column for column in head.COLUMNS if column != "auroc"))}
 
@@ -37,7 +37,9 @@ def page(
     table: Record, fidelity: Record | None, chain: Record, lowered: list[Record] | None, model: Model, options: argparse.Namespace
 ) -> str:
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    alone = "" if model.head else " Without a head for it the rules that look at pairs were left out: probing in every pass is too dear."
+    alone = (
+        "" if model.head else " Without a head for it the rules that look at pairs were left out: probing in every pass is too expensive."
+    )
     half = (
         f"""
 ## What half precision changes

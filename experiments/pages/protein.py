@@ -85,7 +85,7 @@ against others of its own kind: {floor["value"]:.4f} ({floor["low"]:.4f} to {flo
 
 {comparison(table, paper)}
 {"" if not paper else chr(10) + "The budgets of the paper's rows are in nats: where a residue has almost 3, as here, a budget of 2 or 4 admits one residue a pass." + chr(10)}
-Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all; where a rule has none so quick, its quickest), on the test half:
+Of each rule the setting that was best on the validation half within {options.passes:g} passes (of {len(found["validation"])} settings in all, tried on {options.tried or count} sequences each; where a rule has none so quick, its quickest), on the test half:
 
 {comparison(chosen, False)}
 {paired}

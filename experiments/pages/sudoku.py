@@ -143,7 +143,7 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
 
 Printed by `python experiments/sudoku_results.py {how}{left_out}` ({about}; model `{model.name}`, weights {identify(model)}, matrix products in {sizes.precision}). Quality is the fraction of puzzles filled exactly as their only
 solution says, or of boards generated from nothing that obey the rules. `against` is the paired difference to sequential decoding of the same boards (most confident first), in points, with its 95 % bootstrap interval.
-`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule had three settings on {sizes.validation} minimal validation puzzles or {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
+`rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule (and `mi-bound` for each way of charging and of drawing) had three settings on {sizes.validation} minimal validation puzzles or {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
 {sizes.slack:g} points there is reported on the test boards. Rules that are not in a table had no such setting. The settings are in `experiments/studies/board_grid.py`.
 
 ## In short

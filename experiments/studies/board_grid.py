@@ -14,13 +14,17 @@ SOLVING = (
     *(f"eb:budget={budget}" for budget in (0.001, 0.003, 0.01)),
     *(f"threshold:threshold={threshold}" for threshold in (0.99, 0.995, 0.999)),
     *(f"factor:factor={factor}" for factor in (0.01, 0.05, 0.2)),
+    *(f"klass:threshold={threshold}" for threshold in (0.9, 0.99, 0.999)),
     *(f"mi-guided:budget={budget}" for budget in (0.05, 0.1, 0.2)),
-    *(f"mi-bound:budget={budget},entropy_weight=1" for budget in (0.01, 0.03, 0.1)),
+    *(f"mi-bound:budget={budget},entropy_weight=1" for budget in (0.003, 0.01, 0.03)),
+    *(f"mi-bound:budget={budget},charge=calibrated" for budget in (0.002, 0.005, 0.01)),
+    *(f"demask:budget={budget},confidence=0.99" for budget in (0.01, 0.03, 0.1)),
 )
 
 GENERATING = (
     *(f"eb:budget={budget}" for budget in (0.1, 0.2, 0.5)),
     *(f"mi-bound:budget={budget},entropy_weight=0.02,penalty=4" for budget in (0.03, 0.06, 0.1)),
+    *(f"mi-bound:budget={budget},charge=calibrated" for budget in (0.01, 0.02, 0.04)),
 )
 
 DRAFTS = (

@@ -1,25 +1,30 @@
-"""Fixed schedules with the least price in exact worlds, and what a learnt coupling costs beside a pass."""
+"""Fixed schedules with the least price in exact worlds; what learnt tables cost beside a pass, and how well they know MI."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
+from time import process_time
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pairmi.backbones.tabular import Tabular
+from pairmi.bench.head import groups, predicted_by, scores
+from pairmi.bench.head_cost import cost_records
 from pairmi.bench.stopwatch import Stopwatch, timed_passes
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import decode
+from pairmi.deferring import Deferring
 from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.model import Model
-from pairmi.pricing.exact import exact_price
-from pairmi.selectors.coupled import Coupled
-from pairmi.spec import rule
+from pairmi.selectors.wrappers import Coupled
+from pairmi.spec import estimate, rule
+from pairmi.store import Labels
 from pairmi.types import Coupling, Meter, PairmiError, Prediction, Selection, Selector, State, Turn, Waiting
+from studies.exact_price import exact_price
 
 LIMITS = (1e-9, 0.1, 1.0)  # nats
 
@@ -103,12 +108,31 @@ class TimedCoupling:
             return self.inner.shifted(state, rank)
 
 
+@dataclass(frozen=True)
+class TimedDeferring(TimedCoupling):
+    """One that defers, under the watch."""
+
+    deferring: Deferring
+
+    @property
+    def limit(self) -> float:
+        """As the inner one."""
+        return self.deferring.limit
+
+    def judged(self, state: State, rank: Tensor) -> tuple[Tensor, Tensor]:
+        """As the inner one."""
+        with self.watch.during("coupling"):
+            return self.deferring.judged(state, rank)
+
+
 def cost_of_coupling(model: Model, spec: str, boards: int = 64) -> dict[str, float]:
-    """Seconds of passes and of learnt tables in one decoding of boards from nothing, where they take turns."""
-    if model.tables is None:
-        raise PairmiError(f"cost: model {model.name!r} has no tables")
-    watch = Stopwatch()
-    selector = Coupled(rule(spec, model), TimedCoupling(model.tables, watch))
+    """Seconds of passes and of learnt tables in one decoding of boards from nothing by a coupled rule, where they take turns."""
+    selector, watch = rule(spec, model) if model.tables is not None else None, Stopwatch()
+    if not isinstance(selector, Coupled):
+        raise PairmiError(f"cost: model {model.name!r} has no tables, or {spec} draws by none")
+    inner = selector.coupling
+    timed = TimedDeferring(inner, watch, inner) if isinstance(inner, Deferring) else TimedCoupling(inner, watch)
+    selector = Coupled(selector.rule, timed)
     canvases = torch.full((boards, model.length or 0), model.vocab.size)
     made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
     passes = sum(one.passes for one in made) / boards
@@ -134,3 +158,29 @@ def moved_by(model: Model, canvas: Tensor) -> dict[str, Any]:
         far = total_variation(coupling.shifted(state, one), prediction.log_probs[0, others])
         found[name] = torch.zeros(len(canvas), dtype=torch.float64).index_copy(0, others, far).tolist()
     return found
+
+
+def seconds_a_board(model: Model, specs: Sequence[str], boards: int = 32, rounds: int = 3) -> dict[str, list[float]]:
+    """CPU seconds a board from nothing, rules taking turns: a machine that is busy with something else disturbs all alike."""
+    empty, found = [torch.full((model.length or 0,), model.vocab.size)] * boards, dict[str, list[float]]()
+    for number in range(rounds):
+        for spec in specs:
+            begin = process_time()
+            decode(model, empty, rule(spec, model), Sampling(number), batch_size=boards)
+            found.setdefault(spec, []).append((process_time() - begin) / boards)
+    return found
+
+
+def fidelity_of_tables(model: Model, labels: Labels, costed: int = 32) -> dict[str, Any]:
+    """How well tables and head know probed MI on the same states, over all and by where they come from, and their time over a pass."""
+    within, found = labels.known(model.vocab.size), dict[str, Any]()
+    estimates = {name: estimate(name, model) for name in ("head", "tables")}
+    for name, mi in estimates.items():
+        values = predicted_by(mi, model, labels)
+        found[name] = {
+            group: scores(values[some], labels.mi[some], within[some], None)
+            for group, some in groups(labels).items()
+            if int(within[some].sum()) > 1
+        }
+    costs = cost_records({name: (model, mi) for name, mi in estimates.items()}, labels.tokens[:costed])
+    return {"scores": found, "costs": {record["head"]: record for record in costs}}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pairmi.tasks.protein.composition import PLACES
+from pairmi.bench.sequence_sets import PLACES
 from pairmi.types import PairmiError
 
 WORD = 3

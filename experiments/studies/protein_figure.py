@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from pairmi.bench import report
-from pairmi.bench.protein import Yardstick
-from pairmi.tasks.protein.clusters import Distance
-from pairmi.tasks.protein.scores import embed
+from pairmi.bench.protein import Yardstick, embed
+from pairmi.bench.stats import Interval
 
 
 def draw_protein(yard: Yardstick, sets: Mapping[str, Sequence[str]], records: Sequence[dict[str, Any]], file: Path) -> None:
@@ -41,7 +40,7 @@ def draw_protein(yard: Yardstick, sets: Mapping[str, Sequence[str]], records: Se
     plt.close(figure)
 
 
-def _draw_costs(axis: Any, floor: Distance, kind: str, records: Sequence[dict[str, Any]]) -> None:
+def _draw_costs(axis: Any, floor: Interval, kind: str, records: Sequence[dict[str, Any]]) -> None:
     """Every setting, a colour a rule, and the band in which sequences of the reference's own kind lie."""
     for family in dict.fromkeys(report.family(record["rule"]) for record in records):
         mine = sorted((r for r in records if report.family(r["rule"]) == family), key=lambda r: r["passes"])

@@ -16,6 +16,7 @@ GRID: dict[str, Sequence[str]] = {
     "maskgit": tuple(f"steps={s},noise={n}" for n in (0, 1) for s in (6, 10, 15, 25)),
     "mi-guided": tuple(f"budget={budget},penalty={p}" for p in (1, 4) for budget in BUDGETS[2:]),
     "mi-bound": tuple(f"budget={b},order={o}" for o in ("lowest-entropy", "information") for b in (0.05, 0.1, 0.2, 0.5, 1, 2)),
+    "demask": tuple(f"budget={b}" for b in (0.1, 0.5, 2)),
     "independent-set": tuple(f"threshold={t}" for t in (0.005, 0.01, 0.02, 0.05)),
 }
 

@@ -10,10 +10,8 @@ from tqdm import tqdm
 
 from pairmi.bench import protein, report
 from pairmi.bench.generation import Made
-from pairmi.bench.protein import TABLE_2, Yardstick, embedder, yardstick
-from pairmi.tasks.protein.clusters import difference
-from pairmi.tasks.protein.lengths import lengths_like
-from pairmi.tasks.protein.scores import embed
+from pairmi.bench.protein import TABLE_2, Yardstick, embed, embedder, lengths_like, yardstick
+from pairmi.bench.sequence_sets import difference
 from pairmi.types import PairmiError
 from studies.novelty import Nearest
 from studies.protein_maker import Maker
@@ -36,13 +34,16 @@ class Setup:
     tried: Sequence[int]  # lengths of what is compared on the validation half
 
 
-def natural(texts: Sequence[str], count: int, source: str) -> Setup:
-    """Two halves of `count` sequences of a reference; of what is left, up to four times as many say what chance makes."""
+def natural(texts: Sequence[str], count: int, source: str, tried: int | None = None) -> Setup:
+    """Two halves of `count` sequences of a reference; of what is left, up to four times as many say what chance makes.
+
+    Settings are `tried` on so many sequences, or as many as are tested.
+    """
     if len(texts) < 3 * count:
         raise PairmiError(f"bench protein: {source} holds {len(texts)} sequences; two halves and the noise floor need {3 * count}")
     mixed = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))]
-    lengths = lengths_like([len(text) for text in texts], count)
-    return Setup(lengths, mixed[:count], mixed[count : 2 * count], mixed[2 * count : 6 * count], "natural", lengths)
+    lengths, fewer = (lengths_like([len(text) for text in texts], number) for number in (count, tried or count))
+    return Setup(lengths, mixed[:count], mixed[count : 2 * count], mixed[2 * count : 6 * count], "natural", fewer)
 
 
 def own(maker: Maker, lengths: Sequence[int], tried: Sequence[int]) -> Setup:

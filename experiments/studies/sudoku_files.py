@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.tasks.sudoku.formats import to_text
-from pairmi.tasks.sudoku.rules import cell_name, valid
+from pairmi.tasks.sudoku.rules import cell_name, to_text, valid
 from pairmi.types import PairmiError
 
 EMPTY = 9

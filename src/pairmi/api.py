@@ -1,7 +1,7 @@
 """What a user calls: canvases in (text or tokens, one or many, of any lengths), mutual information or filled canvases out."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypedDict, Unpack, overload, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pairmi import decoding
 from pairmi.blocks import Window, checked_block, leftmost
-from pairmi.canvases import checked_model, continuation, many, symbol_id
+from pairmi.canvases import checked_model, continuation, many, one_or_many, symbol_id
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
@@ -17,7 +17,7 @@ from pairmi.explain import in_words
 from pairmi.info import entropy_of
 from pairmi.loading import with_head
 from pairmi.mi.probe import Form, Probe
-from pairmi.mi.sampled import SampledProbe
+from pairmi.mi.sampled import SampledProbe, interval
 from pairmi.model import Model, device_of, position_names
 from pairmi.pairs.result import Pairs
 from pairmi.pairs.scores import Scores
@@ -36,15 +36,16 @@ class MI(Pairs):
     matrix: Float[Tensor, "L L"]  # symmetric, >= 0, zero outside unknown x unknown
     bound: Float[Tensor, "L L"]  # entrywise: what pruning can have changed; infinite where nothing is certified: of draws and heads
     entropies: Float[Tensor, " L"]
-    conditional_entropies: Float[Tensor, "L L"] | None  # [i, j]: H(X_j | X_i, known); this and the next two are None for draws and heads
-    asymmetry: float | None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
-    inconsistency: float | None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     rows: int  # sequences evaluated, the base pass included
     unknown: Bool[Tensor, " L"]
+    conditional_entropies: Float[Tensor, "L L"] | None = None  # [i, j]: H(X_j | X_i, known); None, as the next two, for draws and heads
+    asymmetry: float | None = None  # the mean of |I_ij - I_ji| over unknown pairs: 0 for a consistent model
+    inconsistency: float | None = None  # the mean of KL(mixture of conditionals || marginal): 0 for a consistent model
     error: Float[Tensor, "L L"] | None = None  # entrywise standard error of what was drawn; None = nothing was
     note: str | None = None  # why an estimate is to be doubted here: the canvas is unlike what its head was trained on
     names: tuple[str, ...] = ()  # what people call the positions; empty = they count from 1
     positions: tuple[int, ...] | None = None  # of one block: where the rows of the matrix stand in the canvas; None = as they are
+    drawn: Float[Tensor, " L"] | None = None  # symbols drawn at each position, beside those that were looked at exactly
 
     def __repr__(self) -> str:
         uncertain, top = int((self.entropies > 0).sum()), self.strongest(1)
@@ -55,6 +56,14 @@ class MI(Pairs):
         """The pairs that depend on each other most: (i, j, nats), i < j, positions of the canvas from 0."""
         at = self.positions or range(len(self.matrix))
         return [(at[i], at[j], nats) for i, j, nats in super().strongest(count)]
+
+    @property
+    def interval(self) -> tuple[Float[Tensor, "L L"], Float[Tensor, "L L"]] | None:
+        """The ends of an interval of about 95 % for each entry of what was drawn (`pairmi.mi.sampled.interval`); None = nothing was."""
+        if self.error is None or self.drawn is None:
+            return None
+        low, high = interval(self.matrix[None], self.error[None], self.drawn[None])
+        return low[0], high[0]
 
     @property
     def scores(self) -> Scores:
@@ -73,42 +82,7 @@ class Cautious(Protocol):
         ...
 
 
-class ProbeOptions(TypedDict, total=False):
-    """The options of `mutual_information`."""
-
-    form: Form | None
-    floor: float | None
-    draws: int | None
-    error: float | None
-    seed: int
-    batch_size: int
-    head: str | None
-    block: int | None
-
-
-class DecodeOptions(TypedDict, total=False):
-    """The options of `decode`."""
-
-    verify: bool
-    seed: int
-    temperature: float
-    greedy: bool
-    accept: float
-    batch_size: int
-    steps: bool
-    index: list[int] | None
-    prompt: str | list[str] | None
-    new_tokens: int
-    chat: bool
-    stop: str | int | None
-
-
-@overload
-def mutual_information(model: Backbone, canvas: str, **options: Unpack[ProbeOptions]) -> MI: ...
-@overload
-def mutual_information(model: Backbone, canvas: list[Any], **options: Unpack[ProbeOptions]) -> list[MI]: ...
-@overload
-def mutual_information(model: Backbone, canvas: Any, **options: Unpack[ProbeOptions]) -> Any: ...
+@one_or_many
 def mutual_information(
     model: Any,
     canvas: Any,
@@ -121,7 +95,7 @@ def mutual_information(
     batch_size: int = 256,
     head: str | None = None,
     block: int | None = None,
-) -> Any:
+) -> tuple[list[MI], bool]:
     """Pairwise mutual information between the unknown positions, by probing the model; one canvas or a list of them.
 
     `floor` (nats, default 0.01) bounds what pruning may change in a directed entry; 0 probes every symbol of every unknown position. At
@@ -139,15 +113,10 @@ def mutual_information(
     for batch in decoding.batches(canvases, most):
         tokens = torch.stack([canvases[n] for n in batch]).to(device_of(model))
         window = None if block is None else Window(guided or model, tokens, leftmost(tokens, model.vocab.size, block))
-        if guided is not None:
-            found = estimated(guided, tokens, window=window)
-        elif isinstance(probe, SampledProbe):
-            found = _drawn(model, tokens, probe, Streams(seed, torch.tensor(batch, device=tokens.device)), window)
-        else:
-            found = _probed(model, tokens, probe, window)
+        rng = Streams(seed, torch.tensor(batch, device=tokens.device))
+        found = _probed(model, tokens, probe, rng, window) if guided is None else estimated(guided, tokens, window=window)
         results |= dict(zip(batch, found, strict=True))
-    ordered = [results[n] for n in range(len(canvases))]
-    return ordered[0] if single else ordered
+    return [results[n] for n in range(len(canvases))], single
 
 
 def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None, window: Window | None = None) -> list[MI]:
@@ -156,57 +125,47 @@ def estimated(model: Model, tokens: Tokens, prediction: Prediction | None = None
         raise PairmiError(f"model {model.name!r} has no head; load(..., head=FILE), or probe it")
     meter, tokens = Counting(window or model), tokens.to(device_of(model))
     prediction = prediction or meter(tokens if window is None else window.tokens)
-    matrices = model.head(prediction, meter, Streams(0, torch.arange(len(tokens), device=tokens.device))).cpu()
-    entropies = torch.where(prediction.masked, entropy_of(prediction), 0).cpu()
+    head, matrices = model.head, model.head(prediction, meter, Streams(0, torch.arange(len(tokens), device=tokens.device)))
+    values: dict[str, Any] = {"matrix": matrices, "entropies": torch.where(prediction.masked, entropy_of(prediction), 0)}
     meter.complain()
-    none, head = torch.full_like(matrices, torch.inf), model.head
-    notes = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
-    parts = zip(matrices, none, entropies, prediction.masked.cpu(), notes, strict=True)
-    return _placed(model, window, [MI(m, b, h, None, None, None, 1, unknown, None, note) for m, b, h, unknown, note in parts])
+    values["note"] = [head.outside(row[None]) if isinstance(head, Cautious) else None for row in tokens.cpu()]
+    return _each(model, window, prediction, values | {"rows": [1] * len(tokens)})
 
 
-def _drawn(model: Backbone, tokens: Tokens, probe: SampledProbe, rng: Streams, window: Window | None = None) -> list[MI]:
-    """The same from draws."""
+def _probed(model: Backbone, tokens: Tokens, probe: Probe | SampledProbe, rng: Streams, window: Window | None) -> list[MI]:
+    """What probing says of each row of a batch, exactly or from draws."""
     meter = Counting(window or model, probe.batch_rows)
     prediction = meter(tokens if window is None else window.tokens)
-    found = probe.measure(prediction, meter, rng)
+    values: dict[str, Any]
+    if isinstance(probe, SampledProbe):
+        drawn = probe.measure(prediction, meter, rng)
+        values = {"matrix": drawn.matrix, "entropies": drawn.entropies, "rows": drawn.rows + 1, "error": drawn.error}
+        values["drawn"] = drawn.drawn
+    else:
+        found, unknown = probe.measure(prediction, meter), prediction.masked.sum(1)
+        values = {"matrix": found.matrix.clamp_min(0), "bound": found.bound, "entropies": found.entropies, "rows": found.rows + 1}
+        asymmetry = (found.directed - found.directed.transpose(1, 2)).abs()
+        pairs = (unknown * (unknown - 1)).clamp_min(1)
+        means = {"asymmetry": asymmetry.sum((1, 2)) / pairs, "inconsistency": found.inconsistency.sum((1, 2)) / pairs}
+        values |= means | {"conditional_entropies": found.conditional_entropies}
     meter.complain()
-    none = torch.full_like(found.matrix[0], torch.inf).cpu()
-    parts = zip(*(x.cpu() for x in (found.matrix, found.entropies, prediction.masked, found.error)), (found.rows + 1).tolist(), strict=True)
-    return _placed(model, window, [MI(m, none, h, None, None, None, rows, unknown, error) for m, h, unknown, error, rows in parts])
+    return _each(model, window, prediction, values)
 
 
-def _placed(model: Backbone, window: Window | None, found: list[MI]) -> list[MI]:
-    """The same with the names of the positions, and where they stand if they are a window's."""
+def _each(model: Backbone, window: Window | None, prediction: Prediction, values: dict[str, Any]) -> list[MI]:
+    """One result for each row, with the names of its positions, and where they stand if they are a window's."""
+    values = {"bound": torch.full_like(values["matrix"], torch.inf), "unknown": prediction.masked} | values
+    for name, value in values.items():
+        if isinstance(value, Tensor):
+            values[name] = value.cpu() if value.ndim > 1 else value.tolist()
+    rows = [{name: value[n] for name, value in values.items()} for n in range(len(prediction.tokens))]
     if window is None:
-        names = position_names(model, len(found[0].matrix))
-        return [replace(one, names=names) for one in found]
-    every = position_names(model, window.canvases.shape[1])
-    places = [tuple(row) for row in window.places.tolist()]
-    return [replace(one, names=tuple(every[i] for i in at), positions=at) for one, at in zip(found, places, strict=True)]
+        return [MI(**row, names=position_names(model, len(row["matrix"]))) for row in rows]
+    every, places = position_names(model, window.canvases.shape[1]), [tuple(row) for row in window.places.tolist()]
+    return [MI(**row, names=tuple(every[i] for i in at), positions=at) for row, at in zip(rows, places, strict=True)]
 
 
-def _probed(model: Backbone, tokens: Tokens, probe: Probe, window: Window | None = None) -> list[MI]:
-    """One result for each row of a batch."""
-    meter = Counting(window or model, probe.batch_rows)
-    prediction = meter(tokens if window is None else window.tokens)
-    probed = probe.measure(prediction, meter)
-    meter.complain()
-    unknown = prediction.masked.sum(1)
-    pairs = (unknown * (unknown - 1)).clamp_min(1)
-    asymmetry = (probed.directed - probed.directed.transpose(1, 2)).abs().sum((1, 2)) / pairs
-    inconsistency = probed.inconsistency.sum((1, 2)) / pairs
-    parts = (probed.matrix.clamp_min(0), probed.bound, probed.entropies, probed.conditional_entropies)
-    numbers = (asymmetry.tolist(), inconsistency.tolist(), (probed.rows + 1).tolist(), prediction.masked.cpu())
-    return _placed(model, window, [MI(*row) for row in zip(*(part.cpu() for part in parts), *numbers, strict=True)])
-
-
-@overload
-def decode(model: Backbone, canvas: str, rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Result: ...
-@overload
-def decode(model: Backbone, canvas: list[Any], rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> list[Result]: ...
-@overload
-def decode(model: Backbone, canvas: Any = ..., rule: str | Selector | None = ..., **options: Unpack[DecodeOptions]) -> Any: ...
+@one_or_many
 def decode(
     model: Any,
     canvas: Any = None,
@@ -224,7 +183,7 @@ def decode(
     new_tokens: int = 32,
     chat: bool = False,
     stop: str | int | None = None,
-) -> Any:
+) -> tuple[list[Result], bool]:
     """Fill the unknown positions of one canvas (gives a `Result`), or of a list of any lengths (a list), by a rule.
 
     Without one: by the rule that the model was tuned to (`model.rule`), else by `mi-guided`.
@@ -248,10 +207,8 @@ def decode(
         raise PairmiError(f"decode: index must number every canvas, got {len(index)} numbers for {len(canvases)}")
     sampling = Sampling(seed, temperature, greedy, verify, accept, None if stop is None else symbol_id(model.vocab, stop, "stop"))
     explain = (lambda step, place: in_words(model, step, place)) if steps else None
-    results = decoding.decode(
-        model, canvases, resolve(default_rule(model) if rule is None else rule, model), sampling, index, batch_size, explain
-    )
-    return results[0] if single else results
+    selector = resolve(default_rule(model) if rule is None else rule, model)
+    return decoding.decode(model, canvases, selector, sampling, index, batch_size, explain), single
 
 
 def default_rule(model: Backbone) -> str:

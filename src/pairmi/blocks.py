@@ -1,27 +1,15 @@
-"""Blocks: windows of long canvases as canvases of their own, with everything else as fixed context, decoded one after another."""
+"""Blocks: windows of long canvases as canvases of their own, with everything else as fixed context."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.model import device_of, predict_at
+from pairmi.model import Around, predict_at
 from pairmi.results import Step
-from pairmi.types import (
-    Backbone,
-    PairmiError,
-    PerRow,
-    Places,
-    Positions,
-    Prediction,
-    Reason,
-    Rows,
-    Tokens,
-    Vocab,
-    Waiting,
-)
+from pairmi.types import Backbone, PairmiError, Places, Prediction, Reason, Rows, Tokens, Waiting
 
 
 def checked_block(block: int, canvases: Sequence[Tensor] | Tokens) -> int:
@@ -44,7 +32,7 @@ def leftmost(tokens: Tokens, mask: int, size: int) -> Places:
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Around):
     """A backbone over windows of canvases: a conditional model, whose memory grows with the window and not with the canvas.
 
     Rules, estimates, verification and the loop use it as any other backbone. Each of its rows stands in a canvas of its own: whoever
@@ -55,11 +43,6 @@ class Window:
     canvases: Tokens
     places: Places  # of the window in each canvas
     length: None = None
-
-    @property
-    def vocab(self) -> Vocab:
-        """The alphabet."""
-        return self.backbone.vocab
 
     @property
     def tokens(self) -> Places:
@@ -82,50 +65,17 @@ class Window:
         """The canvases of the owners with these tokens in their windows."""
         return self.canvases[owner].scatter(1, self.places[owner], tokens)
 
+    def widened(self, step: Step) -> Step:
+        """What happened in windows as what happened to their canvases."""
+        own, waiting = step.rows.to(self.places.device), step.waiting
+        places, after = self.places[own], self.put(step.tokens, own)
+        unknown = after == self.vocab.size
 
-def by_blocks(
-    backbone: Backbone,
-    tokens: Tokens,
-    size: int,
-    passes: Callable[[Window, PerRow, int], Iterator[Step]],
-    ended: Callable[[Tokens], Positions | None],
-) -> Iterator[Step]:
-    """Decode canvases run by run of `size` unknown positions, each by `passes` over windows of some rows, from a turn on.
+        def spread(values: Tensor, rest: Tensor) -> Tensor:
+            return rest.scatter(1, places, values)
 
-    A run's turns begin at the number of positions before it: a pass fills one at least, so none of them has been used. A row ends early
-    where `ended` says so of the canvases.
-    """
-    mask, device = backbone.vocab.size, device_of(backbone)
-    whole, left = tokens.to(device).clone(), (tokens == mask).sum(1).tolist()
-    rows, turn = [row for row, unknown in enumerate(left) if unknown], 0
-    spent = torch.zeros(3, len(tokens), dtype=torch.long)  # passes, rows and probes
-    while rows:
-        some, before = torch.tensor(rows), spent.clone()
-        canvases = whole[some.to(device)]
-        window = Window(backbone, canvases, leftmost(canvases, mask, size))
-        for step in passes(window, some, turn):
-            mine, own = some[step.rows], step.rows.to(device)
-            after = window.put(step.tokens, own)
-            whole[mine.to(device)] = after
-            spent[:, mine] = before[:, mine] + torch.stack([step.passes, step.evaluated, step.probe_rows])
-            yield _widened(step, window, own, mine, after, spent[:, mine])
-        left = [max(0, unknown - size) for unknown in left]
-        finished = ended(whole)
-        over = [False] * len(left) if finished is None else finished.any(1).tolist()
-        rows, turn = [row for row in rows if left[row] and not over[row]], turn + size
-
-
-def _widened(step: Step, window: Window, own: PerRow, rows: PerRow, after: Tokens, spent: Int[Tensor, "3 B"]) -> Step:
-    """What happened in windows as what happened to their canvases."""
-    waiting, unknown = step.waiting, after == window.vocab.size
-
-    def spread(values: Tensor, rest: Tensor) -> Tensor:
-        return rest.scatter(1, window.places[own], values)
-
-    blocker = torch.where(waiting.blocker >= 0, window.places[own].gather(1, waiting.blocker.clamp_min(0)), -1)
-    reason = torch.where(unknown, int(Reason.LATER), int(Reason.GIVEN))
-    amount = torch.zeros_like(after, dtype=waiting.amount.dtype)
-    widened = Waiting(spread(waiting.reason, reason), spread(blocker, torch.full_like(after, -1)), spread(waiting.amount, amount))
-    committed = spread(step.committed, torch.zeros_like(unknown))
-    counts = dict(zip(("passes", "evaluated", "probe_rows"), spent, strict=True))
-    return replace(step, rows=rows, tokens=after, committed=committed, waiting=widened, **counts)
+        blocker = torch.where(waiting.blocker >= 0, places.gather(1, waiting.blocker.clamp_min(0)), -1)
+        reason = torch.where(unknown, int(Reason.LATER), int(Reason.GIVEN))
+        amount = torch.zeros_like(after, dtype=waiting.amount.dtype)
+        widened = Waiting(spread(waiting.reason, reason), spread(blocker, torch.full_like(after, -1)), spread(waiting.amount, amount))
+        return replace(step, tokens=after, committed=spread(step.committed, torch.zeros_like(unknown)), waiting=widened)

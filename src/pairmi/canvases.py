@@ -1,6 +1,9 @@
 """Whatever a user gives as a canvas becomes tokens here, checked: text or token ids, one or many."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,6 +14,33 @@ from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.text import Text
 from pairmi.model import Model, innermost
 from pairmi.types import Backbone, PairmiError, Vocab
+
+Options = ParamSpec("Options")
+Found = TypeVar("Found")
+
+
+@runtime_checkable
+class OneOrMany(Protocol[Options, Found]):
+    """A function of a canvas, and then its result is one, or of a list of them, and then it is a list."""
+
+    @overload
+    def __call__(self, model: Backbone, canvas: str, *args: Options.args, **options: Options.kwargs) -> Found: ...
+    @overload
+    def __call__(self, model: Backbone, canvas: list[Any], *args: Options.args, **options: Options.kwargs) -> list[Found]: ...
+    @overload
+    def __call__(self, model: Backbone, canvas: Any = ..., *args: Options.args, **options: Options.kwargs) -> Any: ...
+
+
+def one_or_many(function: Callable[Concatenate[Any, Any, Options], tuple[list[Found], bool]]) -> OneOrMany[Options, Found]:
+    """The function whose result is one where just one was asked for; it says itself whether that was so."""
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        found, single = function(*args, **options)
+        return found[0] if single else found
+
+    called.__signature__ = signature(function).replace(return_annotation=Any)  # type: ignore[attr-defined]
+    return called
 
 
 def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:

@@ -1,7 +1,7 @@
 """Two ways to commit a selection: write the drawn symbols, or take them as a draft and verify it (speculative sampling)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pairmi.counting import Counting
 from pairmi.draw import Streams, draw, tempered
-from pairmi.info import PIECE, mass_and_entropy
+from pairmi.info import PIECE, mass
 from pairmi.types import PairmiError, PerRow, Positions, Prediction, Ranks, Tokens
 
 
@@ -28,6 +28,21 @@ class Draft:
     def drawn_from(self, prediction: Prediction, rows: Int[Tensor, " N"], ranks: Int[Tensor, " N"]) -> Float[Tensor, "N V"]:
         """The distributions that some members were drawn from."""
         return prediction.log_probs[rows, self.members[rows, ranks]] if self.beliefs is None else self.beliefs[rows, ranks]
+
+    def without(self, late: Positions) -> "Draft":
+        """The same without some members, never the first; those behind them move up."""
+        kept = (self.order >= 0) & ~late
+        place = torch.where(kept.gather(1, self.members), 0, 1).argsort(dim=1, stable=True)  # ranks that are kept, then all others
+        members, sizes = self.members.gather(1, place), kept.sum(1)
+        ranks = torch.arange(members.shape[1], device=members.device).expand_as(members)
+        order = torch.full_like(self.order, -1).scatter(1, members, torch.where(ranks < sizes[:, None], ranks, -1))
+        beliefs = self.beliefs
+        if beliefs is not None:
+            most = beliefs.shape[1]  # the first place of a member that is kept is below
+            beliefs = beliefs.gather(1, place[:, :most, None].clamp_max(most - 1).expand_as(beliefs))
+        return replace(
+            self, order=order, members=members, symbols=torch.where(kept, self.symbols, self.tokens), sizes=sizes.tolist(), beliefs=beliefs
+        )
 
 
 @dataclass(frozen=True)
@@ -116,9 +131,10 @@ def verified(meter: Counting, prediction: Prediction, draft: Draft, rng: Streams
         if tests:
             mine = torch.tensor(tests, device=device)
             who, at, to = owner[where][mine], prefix[where][mine], member[where][mine]
-            conditional, marginal = ahead.log_probs[mine, to if greedy else 0], draft.drawn_from(prediction, who, at)
-            meter.watch(mass_and_entropy(conditional)[0], conditional.dtype)
-            good, redrawn = _judged(conditional, marginal, draft.symbols[who, to], (who, to), rng, sampling)
+            both = ahead.log_probs[mine, to] if greedy else ahead.log_probs[:, 0], draft.drawn_from(prediction, who, at)
+            meter.watch(mass(both[0]), both[0].dtype)
+            good, redrawn = _judged(*both, draft.symbols[who, to], (who, to), rng, sampling)
+            del both  # as below
             accepted = accepted.scatter_reduce(0, who, torch.where(good, length, at), "amin")
             correction[who, to] = torch.where(at == accepted[who], redrawn, correction[who, to])
         if upcoming is not None:  # any prefix may be the one that is committed

@@ -2,30 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from pairmi.blocks import Window
 from pairmi.info import mass_and_entropy
-from pairmi.model import innermost, predict_at, selective
-from pairmi.types import Backbone, Meter, PairmiError, PerRow, Places, Prediction, Rows, Tokens, Vocab
+from pairmi.model import Around, innermost, predict_at, selective
+from pairmi.types import Backbone, PairmiError, PerRow, Places, Prediction, Rows, Tokens
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
 STRICT = 1e-3
 NUMBERS = 1 << 22  # in the log-probabilities of one piece, at the most, where its rows need not be evaluated together
 
 
-@runtime_checkable
-class InContext(Protocol):
-    """A backbone whose rows stand in canvases of their own, by number."""
-
-    def within(self, tokens: Tokens, owner: PerRow, some: Places | None = None) -> Prediction:
-        """One pass over rows in the canvases of their owners; of all positions, or of some of each row."""
-        ...
-
-
-class Counting:
+class Counting(Around):
     """Counts calls (sequential passes, NFE) and rows (sequences evaluated), and refuses what is not a prediction.
 
     Rules and estimators are handed this backbone and no other, so no method can look at the model for free. A call of
@@ -38,28 +29,22 @@ class Counting:
         self.calls = 0
         self.rows = 0
         self.spent: Tensor | None = None  # while a rule chooses: the rows that were evaluated for each canvas of its batch
-        self.present: PerRow | None = None  # of a backbone in context: the numbers of the canvases that the batch still has; None = all
+        self.present: PerRow | None = None  # of a window: the numbers of the canvases that the batch still has; None = all
         self._masses: list[tuple[Tensor, float]] = []  # what probabilities summed to, of predictions that nobody has looked at yet
 
-    @property
-    def vocab(self) -> Vocab:
-        """The alphabet of the backbone."""
-        return self.backbone.vocab
+    def __call__(self, tokens: Tokens, owner: PerRow | None = None, check: bool = True) -> Prediction:
+        """One pass, counted, with the entropies of all positions; rows that belong to no `owner` are shared out evenly.
 
-    @property
-    def length(self) -> int | None:
-        """The only length it takes; None = any."""
-        return self.backbone.length
-
-    def __call__(self, tokens: Tokens, owner: PerRow | None = None) -> Prediction:
-        """One pass, counted, with the entropies of all positions; rows that belong to no `owner` are shared out evenly."""
+        Who sweeps over all probabilities anyway and tells `watch` what they sum to need not have them checked before.
+        """
         self._count(len(tokens))
         if self.spent is not None:
             mine = torch.arange(len(tokens), device=tokens.device) % len(self.spent) if owner is None else owner
             self.spent.index_add_(0, mine, torch.ones_like(mine))
         whose = self._whose(tokens, owner)
         parts = [slice(start, start + self.piece) for start in range(0, max(1, len(tokens)), self.piece)]
-        return joined([self.checked(self._passed(tokens, whose, part)) for part in parts])
+        found = (self._passed(tokens, whose, part) for part in parts)
+        return joined([self.checked(one) if check else one for one in found])
 
     def pieces(
         self, tokens: Tokens, least: int, owner: PerRow | None = None, last: int = 0, places: Places | None = None
@@ -89,7 +74,7 @@ class Counting:
     def _passed(self, every: Tokens, whose: PerRow | None, part: slice, places: Places | None = None) -> Prediction:
         tokens, backbone, some = every[part], self.backbone, None if places is None else places[part]
         with torch.no_grad():
-            if whose is not None and isinstance(backbone, InContext):
+            if whose is not None and isinstance(backbone, Window):
                 prediction = backbone.within(tokens, whose[part], some)
             else:
                 prediction = backbone(tokens) if some is None else predict_at(backbone, tokens, some)
@@ -105,8 +90,8 @@ class Counting:
         return replace(prediction, tokens=tokens)  # whatever it says that it was asked
 
     def _whose(self, tokens: Tokens, owner: PerRow | None) -> PerRow | None:
-        """The numbers of the canvases that rows stand in, of a backbone in context; without an owner they are the batch, row by row."""
-        if not isinstance(self.backbone, InContext):
+        """The numbers of the canvases that rows stand in, of a window; without an owner they are the batch, row by row."""
+        if not isinstance(self.backbone, Window):
             return None
         if owner is None:
             if self.present is not None and len(tokens) != len(self.present):
@@ -154,7 +139,7 @@ class Counting:
         self._masses = []
 
 
-def metered(backbone: Backbone) -> Meter:
+def metered(backbone: Backbone) -> Counting:
     """The backbone itself if it counts already, else with a meter around it."""
     return backbone if isinstance(backbone, Counting) else Counting(backbone)
 

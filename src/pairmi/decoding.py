@@ -1,31 +1,20 @@
 """The one decoding loop: predict, let a rule choose, draw, commit; or draft, verify, commit."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from pairmi.blocks import Window, by_blocks, checked_block
+from pairmi.blocks import Window, checked_block, leftmost
 from pairmi.commit import Draft, Sampling, verified
 from pairmi.counting import Counting
+from pairmi.deferring import WAITS, Deferring
 from pairmi.draw import Streams, draw, draw_at, tempered
 from pairmi.model import device_of
 from pairmi.results import Pass, Result, Step
-from pairmi.selectors.in_blocks import InBlocks
-from pairmi.types import (
-    Backbone,
-    Coupling,
-    PairmiError,
-    PerRow,
-    Positions,
-    Prediction,
-    Selection,
-    Selector,
-    State,
-    Tokens,
-    Turn,
-)
+from pairmi.selectors.wrappers import InBlocks
+from pairmi.types import Backbone, Coupling, PairmiError, PerRow, Positions, Prediction, Reason, Selection, Selector, Tokens, Turn, Waiting
 
 Explain = Callable[[Step, int], Pass]  # one row of a step, in words
 
@@ -38,37 +27,31 @@ class _Batch:
         self.given = tokens != meter.vocab.size
         self.rows = [row for row, unknown in enumerate(left) if unknown]
         self.left = [left[row] for row in self.rows]
-        self.passes, self.evaluated, self.probes = ([0] * len(self.rows) for _ in range(3))
+        self.costs = torch.zeros(3, len(self.rows), dtype=torch.long)  # passes, rows and probes
         self.upcoming: Prediction | None = None  # what verification left behind,
         self.stale: list[int] = []  # and the rows of which it says nothing
 
     def predict(self) -> Prediction:
         """The prediction of every row; only those are evaluated of which it is not known."""
         known, self.upcoming = self.upcoming, None
-        stale = range(len(self.rows)) if known is None else self.stale
-        self.spend(self.passes, dict.fromkeys(stale, 1))
-        self.spend(self.evaluated, dict.fromkeys(stale, 1))
-        if known is None:
+        if known is None or len(self.stale) == len(self.rows):
+            del known  # before the next one is made
+            self.costs[:2] += 1
             return self.meter(self.tokens)
-        if stale:
-            known = known.owned()
-            where = torch.tensor(self.stale, device=self.tokens.device)
+        if self.stale:
+            self.costs[:2, self.stale] += 1
+            known, where = known.owned(), torch.tensor(self.stale, device=self.tokens.device)
             for some, prediction in self.meter.pieces(self.tokens[where], len(self.tokens), where):
                 for into, of in zip(known.tensors(), prediction.tensors(), strict=True):
                     into[where[some]] = of
         return self.meter.checked(known)
 
-    def spend(self, on: list[int], more: Mapping[int, int]) -> None:
-        """Add to the costs of some rows."""
-        for row, cost in more.items():
-            on[row] += cost
-
     def check(self, prediction: Prediction, draft: Draft, rng: Streams, sampling: Sampling) -> tuple[Positions, Tokens, list[int]]:
         """Verify a draft: what is committed, the tokens afterwards, and how many positions each row has filled."""
         checked = verified(self.meter, prediction, draft, rng, sampling)
         self.upcoming = checked.upcoming
-        self.spend(self.passes, {row: int(needed > 0) for row, needed in enumerate(checked.needed)})
-        self.spend(self.evaluated, dict(enumerate(checked.needed)))
+        needed = torch.tensor(checked.needed)
+        self.costs[:2] += torch.stack([needed.clamp_max(1), needed])
         wrong = self.meter.wrong()
         told = torch.cat([checked.accepted, torch.zeros_like(checked.accepted[:1]) if wrong is None else wrong.long()[None]]).tolist()
         self.meter.settle(bool(told.pop()))
@@ -83,16 +66,15 @@ class _Batch:
         ended = sampling.ended(after, self.given, self.meter.vocab.size).any(1).tolist()
         return [left if end else size for left, size, end in zip(self.left, filled, ended, strict=True)]
 
-    def go_on(self, tokens: Tokens, state: State, filled: Sequence[int]) -> None:
+    def go_on(self, tokens: Tokens, filled: Sequence[int]) -> None:
         """After a pass: finished rows leave."""
-        self.tokens, self.state = tokens, dict(state)
+        self.tokens = tokens
         self.left = [left - size for left, size in zip(self.left, filled, strict=True)]
         going = [place for place, left in enumerate(self.left) if left]
         if len(going) == len(self.rows):
             return
-        for values in (self.rows, self.left, self.passes, self.evaluated, self.probes):
-            values[:] = [values[place] for place in going]
-        some = torch.tensor(going, dtype=torch.long, device=tokens.device)
+        self.rows, self.left = ([values[place] for place in going] for values in (self.rows, self.left))
+        self.costs, some = self.costs[:, going], torch.tensor(going, dtype=torch.long, device=tokens.device)
         self.meter.keep(some)
         self.tokens, self.given, self.streams = self.tokens[some], self.given[some], self.streams.rows(some)
         self.state = {name: value[some] for name, value in self.state.items()}
@@ -101,12 +83,7 @@ class _Batch:
 
 
 def iter_decode(
-    backbone: Backbone,
-    tokens: Tokens,
-    selector: Selector,
-    sampling: Sampling,
-    index: PerRow | None = None,
-    keep_predictions: bool = False,
+    backbone: Backbone, tokens: Tokens, selector: Selector, sampling: Sampling, index: PerRow | None = None, keep_predictions: bool = False
 ) -> Iterator[Step]:
     """Decode one batch of canvases of one length, yielding what happened in each pass.
 
@@ -116,17 +93,35 @@ def iter_decode(
     much was right. A rule in blocks (`block=`) sees a window of one block at a time: so many logits are computed, and no more.
     """
     numbers = torch.arange(len(tokens)) if index is None else index.cpu()
-    if not isinstance(selector, InBlocks):
-        return _passes(backbone, tokens, selector, sampling, numbers, keep_predictions)
-    rule, given = selector.rule, tokens.to(device_of(backbone)) != backbone.vocab.size
+    if isinstance(selector, InBlocks):
+        return _by_blocks(backbone, tokens, selector, sampling, numbers, keep_predictions)
+    return _passes(backbone, tokens, selector, sampling, numbers, keep_predictions)
 
-    def block(window: Window, rows: PerRow, turn: int) -> Iterator[Step]:
-        return _passes(window, window.tokens, rule, sampling, numbers[rows], keep_predictions, turn)
 
-    def ended(canvases: Tokens) -> Positions | None:
-        return None if sampling.stop is None else sampling.ended(canvases, given, backbone.vocab.size)
+def _by_blocks(
+    backbone: Backbone, tokens: Tokens, selector: InBlocks, sampling: Sampling, numbers: PerRow, keep_predictions: bool
+) -> Iterator[Step]:
+    """Run by run of `block` unknown positions, each over windows of the rows that have them.
 
-    return by_blocks(backbone, tokens, selector.block, block, ended)
+    A run's turns begin at the number of positions before it: a pass fills one at least, so none of them has been used.
+    """
+    mask, device, turn = backbone.vocab.size, device_of(backbone), 0
+    whole, left = tokens.to(device).clone(), (tokens == mask).sum(1).tolist()
+    given, rows = whole != mask, [row for row, unknown in enumerate(left) if unknown]
+    spent = torch.zeros(3, len(tokens), dtype=torch.long)  # passes, rows and probes
+    while rows:
+        some, before = torch.tensor(rows), spent.clone()
+        canvases = whole[some.to(device)]
+        window = Window(backbone, canvases, leftmost(canvases, mask, selector.block))
+        for step in _passes(window, window.tokens, selector.rule, sampling, numbers[some], keep_predictions, turn):
+            mine, wide = some[step.rows], window.widened(step)
+            whole[mine.to(device)] = wide.tokens
+            spent[:, mine] = before[:, mine] + torch.stack([step.passes, step.evaluated, step.probe_rows])
+            passes, evaluated, probed = spent[:, mine]
+            yield replace(wide, rows=mine, passes=passes, evaluated=evaluated, probe_rows=probed)
+        left = [max(0, unknown - selector.block) for unknown in left]
+        over = [False] * len(left) if sampling.stop is None else sampling.ended(whole, given, mask).any(1).tolist()
+        rows, turn = [row for row in rows if left[row] and not over[row]], turn + selector.block
 
 
 def _passes(
@@ -144,25 +139,16 @@ def _passes(
         if selection.coupling is None:
             draft = _with_symbols(draft, prediction, rng, sampling)
         else:
-            draft = _together(selection.coupling, draft, prediction, batch, rng, sampling)
+            selection, draft = _together(selection, selection.coupling, draft, prediction, batch, rng, sampling)
         committed, after, filled = selection.chosen, draft.symbols, list(draft.sizes)
         if sampling.verify:
             committed, after, filled = batch.check(prediction, draft, rng, sampling)
-        step = Step(
-            rows=torch.tensor(batch.rows),
-            tokens=after,
-            committed=committed,
-            waiting=selection.waiting,
-            drafted=torch.tensor(draft.sizes),
-            passes=torch.tensor(batch.passes),
-            evaluated=torch.tensor(batch.evaluated),
-            probe_rows=torch.tensor(batch.probes),
-            prediction=prediction if keep_predictions else None,
-        )
+        rows, drafted, kept = torch.tensor(batch.rows), torch.tensor(draft.sizes), prediction if keep_predictions else None
         del prediction, draft  # before the next ones are made
-        yield step
-        del step
-        batch.go_on(after, selection.state, batch.stopped(after, filled, sampling))
+        passes, evaluated, probed = batch.costs.clone()
+        yield Step(rows, after, committed, selection.waiting, drafted, passes, evaluated, probed, kept)
+        del kept
+        batch.go_on(after, batch.stopped(after, filled, sampling))
         turn += 1
 
 
@@ -226,7 +212,8 @@ def _drafted(selector: Selector, prediction: Prediction, batch: _Batch, rng: Str
     counted, probed, *flagged = torch.stack([sizes, spent, *(x.long() for x in (flags, outside, gaps))]).tolist()  # here the host waits
     meter.settle(any(flagged[0]))
     _enforce(selector, chosen & ~masked, flagged[1], flagged[2], counted)
-    batch.spend(batch.probes, dict(enumerate(probed)))
+    batch.costs[2] += torch.tensor(probed)
+    batch.state = dict(selection.state)  # what it remembered before need not be held while drafts are verified
     order = torch.where(chosen, selection.order, -1)
     return selection, Draft(prediction.tokens, order, members, prediction.tokens, counted, batch.left)
 
@@ -253,25 +240,43 @@ def _with_symbols(draft: Draft, prediction: Prediction, rng: Streams, sampling: 
     return replace(draft, symbols=draft.tokens.index_put((rows, places), symbols))
 
 
-def _together(coupling: Coupling, draft: Draft, prediction: Prediction, batch: _Batch, rng: Streams, sampling: Sampling) -> Draft:
-    """A symbol for every chosen position, rank by rank, each from its marginal shifted by the symbols before it in the same pass."""
+def _together(
+    selection: Selection, coupling: Coupling, draft: Draft, prediction: Prediction, batch: _Batch, rng: Streams, sampling: Sampling
+) -> tuple[Selection, Draft]:
+    """A symbol for every chosen position, rank by rank, each from its marginal shifted by those before it, unless it is to wait."""
     device, size, most, meter = draft.tokens.device, prediction.log_probs.shape[2], max(draft.sizes), batch.meter
     meter.spent, symbols = torch.zeros_like(draft.tokens[:, 0]), draft.tokens.clone()
-    state = coupling.begin(prediction, draft.members[:, :most], meter)
+    state, deferring = coupling.begin(prediction, draft.members[:, :most], meter), coupling if isinstance(coupling, Deferring) else None
     rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[Tensor]()
+    doubt = torch.zeros(len(symbols), most, dtype=torch.float64, device=device)
     for rank in range(most):
         place, ranks = draft.members[going, rank], torch.full_like(going, rank)
-        own = coupling.shifted(state, ranks) if rank else prediction.log_probs[going, place]
+        if deferring is None or not rank:
+            own = coupling.shifted(state, ranks) if rank else prediction.log_probs[going, place]
+        else:
+            own, expected = deferring.judged(state, ranks)
+            doubt[going, rank] = expected.double()
         symbol = own.argmax(-1) if sampling.greedy else draw(tempered(own, sampling.temperature), rng, going, place * size, "draw")
         symbols[going, place] = symbol
         if sampling.verify:
             beliefs.append(own.new_zeros(len(symbols), size).index_copy(0, going, own))
         more = [n for n, row in enumerate(rows) if draft.sizes[row] > rank + 1]
         if more:
-            rows, index = [rows[n] for n in more], torch.tensor(more, device=device)
-            going, state = going[index], {name: value[index] for name, value in state.items()}
-            state = coupling.after(state, ranks[index], symbol[index], meter)
-    batch.spend(batch.probes, dict(enumerate(meter.spent.tolist())))
-    meter.spent = None
-    own_type = beliefs[-1].dtype if beliefs else None
-    return replace(draft, symbols=symbols, beliefs=torch.stack([x.to(own_type) for x in beliefs], dim=1) if beliefs else None)
+            symbol = symbol if deferring is None else torch.where(doubt[going, rank] <= deferring.limit, symbol, WAITS)
+            if len(more) < len(rows):
+                rows, index = [rows[n] for n in more], torch.tensor(more, device=device)
+                going, state, symbol = going[index], {name: value[index] for name, value in state.items()}, symbol[index]
+            state = coupling.after(state, torch.full_like(going, rank), symbol, meter)
+    batch.costs[2] += meter.spent.cpu()
+    meter.spent, own_type = None, beliefs[-1].dtype if beliefs else None
+    draft = replace(draft, symbols=symbols, beliefs=torch.stack([x.to(own_type) for x in beliefs], dim=1) if beliefs else None)
+    return (selection, draft) if deferring is None else _deferred(selection, draft, doubt, deferring.limit)
+
+
+def _deferred(selection: Selection, draft: Draft, doubt: Tensor, limit: float) -> tuple[Selection, Draft]:
+    """Without the members that are in greater doubt than this, which wait for a later pass."""
+    nats = torch.zeros_like(selection.waiting.amount).scatter(1, draft.members[:, : doubt.shape[1]], doubt.to(selection.waiting.amount))
+    late = (draft.order >= 0) & (nats > limit)
+    draft, told = draft.without(late), selection.waiting
+    told = Waiting(told.reason.masked_fill(late, Reason.BUDGET), told.blocker.masked_fill(late, -1), torch.where(late, nats, told.amount))
+    return replace(selection, chosen=selection.chosen & ~late, order=draft.order, waiting=told), draft

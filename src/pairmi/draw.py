@@ -43,11 +43,11 @@ class Streams:
 
     seed: int
     index: PerRow  # of each row's sequence among all that are decoded
-    turn: int = 0
+    turn: int | PerRow = 0  # one for all, or each row's own
 
     def rows(self, keep: Int[Tensor, " R"]) -> "Streams":
         """The streams of some of the rows."""
-        return Streams(self.seed, self.index[keep], self.turn)
+        return Streams(self.seed, self.index[keep], self.turn if isinstance(self.turn, int) else self.turn[keep])
 
     def at(self, turn: int) -> "Streams":
         """The same streams at another turn."""
@@ -56,16 +56,16 @@ class Streams:
     def uniform(self, purpose: str, *shape: int) -> Float[Tensor, "B ..."]:
         """Float64 numbers in (0, 1) of shape [B, *shape]."""
         places = torch.arange(torch.Size(shape).numel(), device=self.index.device).view(1, *shape)
-        return self._numbers(purpose, self.index, places)
+        return self._numbers(purpose, places)
 
     def uniform_at(self, purpose: str, rows: Int[Tensor, " N"], places: Int[Tensor, "N *K"]) -> Float[Tensor, "N *K"]:
         """Of the numbers of `uniform`, flattened within a row, those at some places of some rows."""
-        return self._numbers(purpose, self.index[rows], places)
+        return self.rows(rows)._numbers(purpose, places)
 
-    def _numbers(self, purpose: str, index: Int[Tensor, " N"], places: Int[Tensor, "..."]) -> Float[Tensor, "N ..."]:
-        key = _mixed(index.long() + _signed(_GOLDEN * (1 + self.seed)))
+    def _numbers(self, purpose: str, places: Int[Tensor, "..."]) -> Float[Tensor, "N ..."]:
+        key = _mixed(self.index.long() + _signed(_GOLDEN * (1 + self.seed)))
         for word in (self.turn, zlib.crc32(purpose.encode())):
-            key = _mixed(key + _signed(_GOLDEN * (1 + word)))
+            key = _mixed(key + (_signed(_GOLDEN * (1 + word)) if isinstance(word, int) else _GOLDEN * (1 + word)))
         bits = _mixed(key.view(-1, *(1 for _ in places.shape[1:])) + _GOLDEN * (1 + places))
         return (_shifted(bits, 12).double() + 0.5) * 2.0**-52  # with 53 bits the largest would be rounded to 1
 

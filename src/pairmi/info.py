@@ -34,8 +34,13 @@ def _terms(log_p: Distributions) -> tuple[Tensor, Tensor]:
     return log_p.exp(), log_p
 
 
+def _quick(log_probs: Distributions) -> bool:
+    """Whether sums are tried first as they are, and with impossible symbols replaced only if that gave no number."""
+    return log_probs.shape[-1] >= LARGE and log_probs.dtype == torch.float32 and log_probs.device.type == "cpu"
+
+
 def _mass_and_entropy(log_probs: Distributions) -> tuple[Tensor, Tensor]:
-    if log_probs.shape[-1] >= LARGE and log_probs.dtype == torch.float32 and log_probs.device.type == "cpu":
+    if _quick(log_probs):
         p = log_probs.exp()
         negative = torch.linalg.vecdot(p, log_probs)
         if not bool(negative.isnan().any()):  # no symbol has probability 0, or is no number: nothing need be replaced
@@ -52,6 +57,11 @@ def mass_and_entropy(log_probs: Distributions) -> tuple[PerDistribution, PerDist
     return mass, entropies.clamp_min(0)
 
 
+def mass(log_probs: Distributions) -> PerDistribution:
+    """What the probabilities of each distribution sum to."""
+    return reduced(lambda log_p: (log_p.float().exp().sum(-1),), log_probs)[0]
+
+
 def entropy(log_probs: Distributions) -> PerDistribution:
     """H(p) = -sum_v p(v) log p(v) of each distribution, in nats."""
     return mass_and_entropy(log_probs)[1]
@@ -62,25 +72,43 @@ def entropy_of(prediction: Prediction) -> PerPosition:
     return entropy(prediction.log_probs) if prediction.entropies is None else prediction.entropies
 
 
-def _kl(log_p: Distributions, log_q: Distributions) -> tuple[Tensor]:
+def _kl(log_p: Distributions, log_q: Distributions) -> tuple[Tensor, Tensor]:
+    if _quick(log_p) and _quick(log_q):
+        p = log_p.exp()
+        found = torch.linalg.vecdot(p, log_p - log_q)
+        if not bool(found.isnan().any()):
+            return found, p.sum(-1)
     p, log_p = _terms(log_p)
     if p.dtype == torch.float64:
-        return (torch.where(p > 0, p * (log_p - log_q.double()), 0).sum(-1),)
-    return (torch.linalg.vecdot(p, log_p.sub_(log_q.float().clamp_min(IMPOSSIBLE))),)
+        return torch.where(p > 0, p * (log_p - log_q.double()), 0).sum(-1), p.sum(-1)
+    return torch.linalg.vecdot(p, log_p.sub_(log_q.float().clamp_min(IMPOSSIBLE))), p.sum(-1)
+
+
+def kl_and_mass(log_p: Distributions, log_q: Distributions) -> tuple[PerDistribution, PerDistribution]:
+    """KL(p || q) in nats, infinite where q rules out what p allows; and what p sums to, in one sweep."""
+    found, mass = reduced(_kl, log_p, log_q)
+    return found.clamp_min(0), mass
 
 
 def kl(log_p: Distributions, log_q: Distributions) -> PerDistribution:
     """KL(p || q) in nats; infinite where q rules out what p allows."""
-    return reduced(_kl, log_p, log_q)[0].clamp_min(0)
+    return kl_and_mass(log_p, log_q)[0]
 
 
-def _total_variation(log_p: Distributions, log_q: Distributions) -> tuple[Tensor]:
-    return ((_terms(log_p)[0] - _terms(log_q)[0]).abs().sum(-1),)
+def _total_variation(log_p: Distributions, log_q: Distributions) -> tuple[Tensor, Tensor]:
+    p = _terms(log_p)[0]
+    return (p - _terms(log_q)[0]).abs().sum(-1), p.sum(-1)
+
+
+def total_variation_and_mass(log_p: Distributions, log_q: Distributions) -> tuple[PerDistribution, PerDistribution]:
+    """Half the L1 distance, and what p sums to, in one sweep."""
+    found, mass = reduced(_total_variation, log_p, log_q)
+    return 0.5 * found, mass
 
 
 def total_variation(log_p: Distributions, log_q: Distributions) -> PerDistribution:
     """Half the L1 distance: 1 - this is the chance that a draft from q is accepted as a draw from p."""
-    return 0.5 * reduced(_total_variation, log_p, log_q)[0]
+    return total_variation_and_mass(log_p, log_q)[0]
 
 
 def confidence(log_probs: Distributions) -> PerDistribution:

@@ -7,19 +7,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
-from pairmi.backbones import albert_zh, antiberty, esmc, huggingface, proteinmpnn, rxnmapper
+from pairmi.backbones import esmc, huggingface, packaged, proteinmpnn
 from pairmi.backbones.checkpoint import learnt, load_tensors, save_tensors
 from pairmi.backbones.families import family_of
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device
-from pairmi.backbones.pretrained import read_kind, readable
-from pairmi.backbones.repository import file_of
+from pairmi.backbones.packaged import PACKAGED
+from pairmi.backbones.pretrained import file_of, read_kind, read_network, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import UNTRAINED, build, related, reporting
+from pairmi.mi.heads import UNTRAINED, build, fill, related, reporting
 from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
@@ -38,11 +35,6 @@ def _weights(name: str) -> Path:
 
 EMBEDDED = tuple(name for name in ("sudoku", "protein") if _weights(name).is_file())  # whose weights are in the package
 HEADED = tuple(name for name in (*EMBEDDED, "antiberty", "proteinmpnn") if _weights(f"{name}-head").is_file())  # that have a head here
-PACKAGED = {  # whose weights are in packages of others
-    "antiberty": (antiberty.folder, antiberty.load),
-    "albert-zh": (albert_zh.folder, albert_zh.load),
-    "rxnmapper": (rxnmapper.folder, rxnmapper.load),
-}
 HEAD_FILE = "head.safetensors"  # in a folder, or in a repository on the model hub
 
 
@@ -108,17 +100,17 @@ def _designer(structure: str | Path | None, chain: str | None, settings: Setting
     if structure is None:
         raise PairmiError("load: 'proteinmpnn' needs structure=FILE, a PDB file with the backbone atoms")
     scaffold = read_scaffold(Path(structure), chain)
-    return Model(proteinmpnn.load(scaffold, settings), "proteinmpnn", Design(scaffold))
+    network = proteinmpnn.load(settings, scaffold.atoms, scaffold.chains, scaffold.index)
+    return Model(network, "proteinmpnn", Design(scaffold))
 
 
 def _masked_lm(name: str, settings: Settings, tokenizer: Any, allow_code: bool, revision: str | None) -> MaskedLM:
     """A pretrained masked language model through the adapter of its family."""
     if name in PACKAGED:
-        folder, read = PACKAGED[name]
-        return read(folder(), settings)
+        return packaged.load(name, settings)
     kind = read_kind(name, allow_code, revision)
     if kind == "esmc":
-        return esmc.load(name, settings)
+        return MaskedLM(read_network(name, settings.attention, revision=revision), esmc.TRANSLATION, settings)
     return huggingface.load(name, settings, family_of(kind, name), tokenizer, allow_code, revision)
 
 
@@ -132,31 +124,18 @@ def _own(name: str, settings: Settings) -> Model:
     shape = about.get("shape")
     if not isinstance(shape, dict):
         raise PairmiError(f"load: {file} holds no network (no 'shape' in its description)")
-    backbone = _network(shape, settings)
-    fill(backbone, learnt(tensors), f"load: the tensors in {file}")
-    longest = backbone.longest if isinstance(backbone, MaskedLM) else None
-    if isinstance(backbone, Transformer):  # a MaskedLM has its layer and its device from the settings
-        backbone = (backbone if settings.layer is None else backbone.reporting([settings.layer])).to(
-            chosen_device(settings.device or "cpu")
-        )
-    default = "protein" if speaks_protein(backbone.vocab) else "sequences"
-    return Model(backbone, name, TASKS[about.get("corpus", {}).get("name", default)], longest=longest)
-
-
-def _network(shape: dict[str, Any], settings: Settings) -> Transformer | MaskedLM:
-    """A network of this shape, not filled yet."""
+    backbone: Transformer | MaskedLM
     if shape.get("architecture") == "esmc":
-        return esmc.build(esmc.Shape(**shape), settings)
-    return Transformer(TransformerConfig(**shape), settings.attention, settings.precision or "float32")
-
-
-def fill(module: nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None:
-    """Put tensors into a module of their shapes, and freeze it."""
-    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
-        raise PairmiError(f"{what} do not fit its own description; fetch or train it again")
-    module.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    module.requires_grad_(False).eval()
+        backbone = esmc.build(esmc.Shape(**shape), settings)
+    else:
+        backbone = Transformer(TransformerConfig(**shape), settings.attention, settings.precision or "float32")
+        backbone.to(chosen_device(settings.device or "cpu"))
+        backbone = backbone if settings.layer is None else backbone.reporting([settings.layer])
+    fill(backbone, learnt(tensors), f"load: the tensors in {file}")
+    task = about.get("corpus", {}).get("name", "protein" if speaks_protein(backbone.vocab) else "sequences")
+    if task not in TASKS:
+        raise PairmiError(f"load: {file} was trained on {task!r}, of which nothing is known here; {closest(str(task), TASKS)}")
+    return Model(backbone, name, TASKS[task], longest=backbone.longest if isinstance(backbone, MaskedLM) else None)
 
 
 def head_file(name: str) -> Path:
@@ -175,7 +154,7 @@ def with_head(model: Model, name: str) -> Model:
     backbone = model.backbone if head is None else reporting(model.backbone, about["layers"])
     read = model.backbone.layers if isinstance(model.backbone, Transformer) else ()
     tables = model.tables if head is None or list(read) == list(about["layers"]) else None  # which read what the head before reported
-    return replace(model, backbone=backbone, head=head, calibration=charge, rule=rule, tables=tables)
+    return replace(model, backbone=backbone, head=head, calibration=charge, residuals={}, rule=rule, tables=tables)
 
 
 def equip(file: Path, out: Path, charge: Charge | None, rule: Mapping[str, Any]) -> None:
@@ -200,7 +179,9 @@ def with_tables(model: Model, file: Path) -> Model:
             "train both on the same layers"
         )
     fill(head, tensors, f"tables: the tensors in {file}")
-    return replace(model, backbone=reporting(backbone, about["layers"]), tables=head.to(device_of(model)))
+    left = {"coupled": Calibration.from_about(about["calibration"])} if "calibration" in about else {}
+    residuals = {way: charge for way, charge in model.residuals.items() if way != "coupled"} | left
+    return replace(model, backbone=reporting(backbone, about["layers"]), tables=head.to(device_of(model)), residuals=residuals)
 
 
 def _check_backbone(what: str, file: Path, about: dict[str, Any], model: Model) -> None:

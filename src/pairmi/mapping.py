@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -15,7 +15,7 @@ from tqdm import tqdm
 from pairmi.backbones.checkpoint import ensure_writable, write_whole
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import MaskedLM
-from pairmi.canvases import checked_model, many
+from pairmi.canvases import checked_model, many, one_or_many
 from pairmi.mi.maps import TITLES, UNITS, By, Symmetrise, Way
 from pairmi.model import Model, device_of, innermost, position_names
 from pairmi.pairs.files import parquet_bytes
@@ -28,27 +28,7 @@ from pairmi.store import shard_about, shard_file
 from pairmi.types import Backbone, PairmiError
 
 
-class MapOptions(TypedDict, total=False):
-    """The options of `map`."""
-
-    by: By
-    apc: bool
-    symmetrise: Symmetrise
-    symbols: int | None
-    drawn: bool
-    blocks: int
-    deals: int
-    floor: float
-    batch_size: int
-    seed: int
-
-
-@overload
-def map(model: Backbone, sequence: str, **options: Unpack[MapOptions]) -> PairMap: ...
-@overload
-def map(model: Backbone, sequence: list[Any], **options: Unpack[MapOptions]) -> list[PairMap]: ...
-@overload
-def map(model: Backbone, sequence: Any, **options: Unpack[MapOptions]) -> Any: ...
+@one_or_many
 def map(
     model: Any,
     sequence: Any,
@@ -63,7 +43,7 @@ def map(
     floor: float = 0.01,
     batch_size: int = 256,
     seed: int = 0,
-) -> Any:
+) -> tuple[list[PairMap], bool]:
     """What depends on what in a complete sequence, or in each of a list of them.
 
     `by` is one of: mi (mutual information, averaged over contexts in which two of `blocks` random blocks are unknown, `deals` times),
@@ -75,8 +55,7 @@ def map(
     model = checked_model(model)
     way = Way(by, apc, symmetrise, symbols, drawn, blocks, deals, floor, batch_size, seed)
     sequences, single = many(model, sequence, complete=True)
-    maps = [mapped(model, tokens, way) for tokens in sequences]
-    return maps[0] if single else maps
+    return [mapped(model, tokens, way) for tokens in sequences], single
 
 
 def mapped(model: Backbone, tokens: Int[Tensor, " L"], way: Way) -> PairMap:

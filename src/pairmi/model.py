@@ -1,6 +1,6 @@
 """A model: a backbone with what else is known of it, its task, its head, where it lives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, Protocol, runtime_checkable
@@ -48,12 +48,11 @@ class Sequences(Task):
     """Sequences of which nothing more is known."""
 
 
-@dataclass(frozen=True)
-class Wrapped:
-    """A backbone with something around its call: a stopwatch, a way out; all else is the inner one's."""
+@runtime_checkable
+class Around(Backbone, Protocol):
+    """What is around another backbone, and itself one; all that it does not say is the inner one's."""
 
     backbone: Backbone
-    call: Callable[[Tokens], Prediction]
 
     @property
     def vocab(self) -> Vocab:
@@ -65,20 +64,29 @@ class Wrapped:
         """The only length it takes; None = any."""
         return self.backbone.length
 
+
+@dataclass(frozen=True)
+class Wrapped(Around):
+    """A backbone with something around its call: a stopwatch, a way out."""
+
+    backbone: Backbone
+    call: Callable[[Tokens], Prediction]
+
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass."""
         return self.call(tokens)
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Around):
     """A backbone with what else is known of it; itself a backbone."""
 
     backbone: Backbone
     name: str = "custom"
     task: Task = field(default_factory=Sequences)
     head: PairwiseMI | None = None  # a learned estimate that was made for this backbone
-    calibration: Charge | None = None  # what `charge=calibrated` charges
+    calibration: Charge | None = None  # what `charge=calibrated` charges where members are drawn from their marginals
+    residuals: Mapping[str, Charge] = field(default_factory=dict, hash=False)  # and what tables leave, by `draw`
     tables: Coupling | None = None  # learned tables that were made for this backbone: what `draw=coupled` draws by
     rule: str | None = None  # that it was tuned to: decodes where none is named
     longest: int | None = None  # the most positions it takes; None = no limit
@@ -91,16 +99,6 @@ class Model:
         return f"Model({self.name!r}: {length} positions over {self.vocab.size} symbols, on {device_of(self)}, {head}{rule})"
 
     @property
-    def vocab(self) -> Vocab:
-        """The alphabet."""
-        return self.backbone.vocab
-
-    @property
-    def length(self) -> int | None:
-        """The only length it takes; None = any."""
-        return self.backbone.length
-
-    @property
     def graph(self) -> Float[Tensor, "L L"] | None:
         """The structure that an expert would expect, where the task knows one."""
         return None if self.length is None else self.task.graph(self.length)
@@ -111,15 +109,9 @@ class Model:
             return self.backbone(tokens)
 
 
-@runtime_checkable
-class _Around(Protocol):
-    @property
-    def backbone(self) -> Backbone: ...
-
-
 def innermost(backbone: Backbone) -> Backbone:
     """What a model, a meter or another wrapper is around."""
-    while isinstance(backbone, _Around) and not isinstance(backbone, nn.Module):
+    while isinstance(backbone, Around) and not isinstance(backbone, nn.Module):
         backbone = backbone.backbone
     return backbone
 
@@ -128,7 +120,7 @@ def device_of(backbone: Backbone) -> torch.device:
     """Where a backbone lives: where its model says, else where its first parameter or buffer is, else on the CPU."""
     if isinstance(backbone, Model) and backbone.device is not None:
         return backbone.device
-    if isinstance(backbone, _Around) and not isinstance(backbone, nn.Module):
+    if isinstance(backbone, Around) and not isinstance(backbone, nn.Module):
         return device_of(backbone.backbone)
     first = next(chain(backbone.parameters(), backbone.buffers()), None) if isinstance(backbone, nn.Module) else None
     return torch.device("cpu") if first is None else first.device
@@ -163,6 +155,6 @@ def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction
 
 def selective(backbone: Backbone) -> bool:
     """Whether predicting some positions takes less than predicting all."""
-    if isinstance(backbone, Wrapped | nn.Module) or not isinstance(backbone, _Around):
+    if isinstance(backbone, Wrapped | nn.Module) or not isinstance(backbone, Around):
         return isinstance(backbone, Selective)
     return selective(backbone.backbone)

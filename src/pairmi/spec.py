@@ -1,27 +1,25 @@
 """Strings become code here and nowhere else: specifications of rules and of the estimates that they use."""
 
-from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, cast
 
-from torch import Tensor
-
 from pairmi.loading import closest
+from pairmi.mi.deferred import Deferred
 from pairmi.mi.probe import Form, Probe
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.mi.sampled import DIVERGENCES, Drawn, SampledProbe
+from pairmi.mi.table import TableHead
+from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.coupled import Coupled
-from pairmi.selectors.in_blocks import InBlocks
-from pairmi.selectors.one_at_a_time import OneAtATime
+from pairmi.selectors.wrappers import Coupled, InBlocks, OneAtATime
 from pairmi.types import Charge, Coupling, PairmiError, PairwiseMI, Selector
 
 COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
 DRAWS = ("marginal", "coupled", "probed")  # what members are drawn from: marginals, or those shifted by learnt or by exact tables
 CHARGES = ("pairwise", "calibrated")  # by what mi-bound charges: its own formula, or a map that was fitted to measured prices
-ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
+ESTIMATES = ("probe", "head", "tables", "shuffled", "random", "structural", "attention")
 PROBING = {"form": str, "floor": float, "draws": int, "error": float}  # what `mi=probe` takes, and `mi=shuffled` of what was probed
 
 
@@ -50,21 +48,20 @@ def estimate(name: str, model: Model, **options: Any) -> PairwiseMI:
         raise PairmiError(f"mi={name}: unknown estimate; {closest(name, ESTIMATES)}")
     if options and name != "probe" and not (name == "shuffled" and model.head is None):
         raise PairmiError(f"mi={name}: takes no {', '.join(options)}; these are for mi=probe")
-    graph = model.graph
+    if name == "structural":
+        if (graph := model.graph) is None:
+            raise PairmiError(f"mi=structural: no structure is known for model {model.name!r}; choose another mi")
+        return Structural(graph)
+    if name == "head":
+        if model.head is None:
+            raise PairmiError(f"mi=head: model {model.name!r} has no head; load(..., head=FILE), or choose another mi")
+        return model.head
+    if name == "tables":
+        if not isinstance(model.tables, TableHead):
+            raise PairmiError(f"mi=tables: model {model.name!r} has no tables; load(..., tables=FILE), or choose another mi")
+        return TableMI(model.tables)
     probe = probing(**options)
-    if name == "structural" and graph is None:
-        raise PairmiError(f"mi=structural: no structure is known for model {model.name!r}; choose another mi")
-    if name == "head" and model.head is None:
-        raise PairmiError(f"mi=head: model {model.name!r} has no head; load(..., head=FILE), or choose another mi")
-    known: dict[str, Callable[[], PairwiseMI]] = {
-        "probe": lambda: probe,
-        "head": lambda: cast(PairwiseMI, model.head),
-        "shuffled": lambda: Shuffled(model.head or probe),
-        "random": RandomMI,
-        "structural": lambda: Structural(cast(Tensor, graph)),
-        "attention": Attended,
-    }
-    return known[name]()
+    return {"probe": probe, "shuffled": Shuffled(model.head or probe), "random": RandomMI(), "attention": Attended()}[name]
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:
@@ -87,23 +84,29 @@ def rule(text: str, model: Model) -> Selector:
     Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and for the probe `form` and `floor`, or
     `draws` and `error`. Every rule takes `commit`: all that it chose, or one position a pass, in its order; and `draw`: each member from
     its marginal, or shifted by the members before it (coupled: by the model's learnt tables, or under mi=probe by exact ones; probed: by
-    exact ones in any case). With `block` it sees the first so many unknown positions, until they are filled.
+    exact ones in any case). With `defer` a member of which learnt tables expect to lose more nats than that waits for a later pass.
+    Under charge=calibrated the budget is nats lost a pass by this way of drawing. With `block` it sees the first so many unknown
+    positions, until they are filled.
     """
     name, options = parse(text)
     block = _value(text, "block", options.pop("block"), int) if "block" in options else None
     if name not in CATALOGUE:
         raise PairmiError(f"rule {name!r} is unknown; {closest(name, CATALOGUE)}")
     kinds, commit = parameters(name), _one_of(text, "commit", options.pop("commit", COMMITS[0]), COMMITS)
-    coupling = _coupling(text, _one_of(text, "draw", options.pop("draw", DRAWS[0]), DRAWS), options.get("mi"), model)
+    coupling = coupling_of(text, _one_of(text, "draw", options.pop("draw", DRAWS[0]), DRAWS), options.get("mi"), model)
+    if "defer" in options:
+        coupling = _deferring(text, coupling, _value(text, "defer", options.pop("defer"), float))
     values: dict[str, Any] = {}
     if "mi" in kinds:
         probes = {key: _value(text, key, options.pop(key), kind) for key, kind in PROBING.items() if key in options}
         values["mi"] = estimate(options.pop("mi", "probe" if model.head is None or probes else "head"), model, **probes)
     if "charge" in kinds:
-        values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model)
+        values["charge"] = _charge(text, options.pop("charge", CHARGES[0]), model, coupling)
     for key, value in options.items():
         if key not in kinds:
-            raise PairmiError(f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'block'))}")
+            raise PairmiError(
+                f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'defer', 'block'))}"
+            )
         values[key] = _value(text, key, value, type(kinds[key]))
     made = cast(Selector, CATALOGUE[name](**values))
     made = made if coupling is None else Coupled(made, coupling)
@@ -118,7 +121,7 @@ def _one_of(text: str, key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _coupling(text: str, draw: str, mi: str | None, model: Model) -> Coupling | None:
+def coupling_of(text: str, draw: str, mi: str | None, model: Model) -> Coupling | None:
     """How the members of a set are drawn; None = from their marginals."""
     if draw == "marginal":
         return None
@@ -132,11 +135,29 @@ def _coupling(text: str, draw: str, mi: str | None, model: Model) -> Coupling | 
     return model.tables
 
 
-def _charge(text: str, value: str, model: Model) -> Charge | None:
-    """The charge of a rule by its name; None = pairwise."""
-    if _one_of(text, "charge", value, CHARGES) == "calibrated" and model.calibration is None:
-        raise PairmiError(f"rule {text!r}: model {model.name!r} has no calibration; make one with 'pairmi tune' or pairmi.calibrate")
-    return model.calibration if value == "calibrated" else None
+def _deferring(text: str, coupling: Coupling | None, limit: float) -> Coupling:
+    """Learnt tables that leave to a later pass whom they doubt."""
+    if not isinstance(coupling, TableHead):
+        raise PairmiError(f"rule {text!r}: defer needs draw=coupled and learnt tables, which know what they lose")
+    return Deferred(coupling, limit)
+
+
+def _charge(text: str, value: str, model: Model, coupling: Coupling | None) -> Charge | None:
+    """The charge of a rule by its name; None = pairwise. Where tables shift what members are drawn from, what is left counts."""
+    if _one_of(text, "charge", value, CHARGES) == "pairwise":
+        return None
+    draw = way_of(coupling)
+    charge = model.calibration if coupling is None else model.residuals.get(draw)
+    if charge is None:
+        how = "; make one with 'pairmi tune' or pairmi.calibrate"
+        how = how if coupling is None else f" for draw={draw}; make one with pairmi.calibrate(..., draw={draw!r})"
+        raise PairmiError(f"rule {text!r}: model {model.name!r} has no calibration{how}")
+    return charge
+
+
+def way_of(coupling: Coupling | None) -> str:
+    """The way of drawing that a coupling is."""
+    return "marginal" if coupling is None else "probed" if isinstance(coupling, ProbedTables) else "coupled"
 
 
 def parameters(name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -51,14 +52,12 @@ class Labels:
 
     def has_pair(self, mask: int) -> bool:
         """Whether any such pair was measured, from a look at a few states at a time."""
-        pieces = zip(self.tokens.split(256), self.mi.split(256), strict=True)
-        return any(bool((triangle(pairs(tokens == mask)) & mi.isfinite()).any()) for tokens, mi in pieces)
+        return any(bool(self.pick(some).known(mask).any()) for some in torch.arange(len(self)).split(256))
 
     def pick(self, index: Int[Tensor, " N"]) -> "Labels":
         """The same for some of the states."""
-        places = index.tolist()
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        some: dict[str, Any] = {n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in places) for n, v in values.items()}
+        some: Any = {n: v[index] if isinstance(v, Tensor) else tuple(v[i] for i in index.tolist()) for n, v in values.items()}
         return Labels(**some)
 
     @property
@@ -122,10 +121,6 @@ def arrow() -> tuple[ModuleType, ModuleType]:
     return pyarrow, parquet
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def shard_file(folder: Path, shard: int) -> Path:
     """Where a shard stands."""
     return folder / f"{shard:06d}.parquet"
@@ -173,26 +168,23 @@ def read_shard(file: Path) -> tuple[Labels, dict[str, Any]]:
             raise OSError(wrong)
         table = parquet.read_table(file)
     except (pa.ArrowException, OSError) as error:
-        raise PairmiError(f"labels: {file} is damaged ({_line(error)}); remove it and label again") from error
-    about = _description(file, table.schema)
-    values = {name: _value(table.column(name).combine_chunks()) for name in table.column_names}
+        raise PairmiError(f"labels: {file} is damaged ({' '.join(str(error).split())}); remove it and label again") from error
+    about, values = shard_about(file), {name: _value(table.column(name).combine_chunks()) for name in table.column_names}
     return Labels(**{"draws": torch.zeros(table.num_rows, dtype=torch.long)} | values), about  # once there were exact ones only
-
-
-def _description(file: Path, schema: Any) -> dict[str, Any]:
-    if b"pairmi" not in (schema.metadata or {}):
-        raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
-    about: dict[str, Any] = json.loads(schema.metadata[b"pairmi"])
-    return about
 
 
 def shard_about(file: Path) -> dict[str, Any]:
     """What a shard says of itself, without reading its states."""
     pa, parquet = arrow()
     try:
-        return _description(file, parquet.read_schema(file))
+        metadata = parquet.read_schema(file).metadata or {}
+        about: dict[str, Any] = json.loads(metadata.get(b"pairmi", "null"))
     except (pa.ArrowException, OSError, json.JSONDecodeError) as error:
-        raise PairmiError(f"labels: {file} is damaged or no parquet file ({_line(error)}); remove it and label again") from error
+        said = " ".join(str(error).split())
+        raise PairmiError(f"labels: {file} is damaged or no parquet file ({said}); remove it and label again") from error
+    if about is None:
+        raise PairmiError(f"labels: {file} has no description inside; it was not written by pairmi")
+    return about
 
 
 def shards(folder: Path) -> list[Path]:
@@ -202,10 +194,11 @@ def shards(folder: Path) -> list[Path]:
 
 def check(folder: Path, settings: Mapping[str, Any]) -> set[int]:
     """The numbers of the finished shards; refuses a store that was made by other weights or settings."""
+    mine = json.loads(json.dumps(settings))
     for file in shards(folder):
         theirs = shard_about(file)["settings"]
-        if theirs != json.loads(json.dumps(settings)):
-            names = ", ".join(name for name in sorted({*theirs, *settings}) if theirs.get(name) != settings.get(name))
+        if theirs != mine:
+            names = ", ".join(name for name in sorted({*theirs, *mine}) if theirs.get(name) != mine.get(name))
             raise PairmiError(f"labels: {file} was made by other weights or settings (different: {names}); choose another --out")
     return {int(file.stem) for file in shards(folder)}
 
@@ -261,8 +254,6 @@ def joined_labels(parts: Sequence[Labels]) -> Labels:
     """Several lots of states as one, with room for the longest."""
     longest = max(part.tokens.shape[1] for part in parts)
     sized = [resized(part, longest) for part in parts]
-
-    def together(values: list[Any]) -> Any:
-        return torch.cat(values) if isinstance(values[0], Tensor) else tuple(item for value in values for item in value)
-
-    return Labels(**{field.name: together([getattr(part, field.name) for part in sized]) for field in fields(Labels)})
+    columns: dict[str, list[Any]] = {field.name: [getattr(part, field.name) for part in sized] for field in fields(Labels)}
+    whole: Any = {n: torch.cat(v) if isinstance(v[0], Tensor) else tuple(chain.from_iterable(v)) for n, v in columns.items()}
+    return Labels(**whole)

@@ -1,6 +1,6 @@
 """What a user calls to know what parallel decoding loses, and to choose how much: price, calibrate, tune."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, overload
 
@@ -9,35 +9,35 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pairmi import api
-from pairmi.canvases import tokenise
+from pairmi.canvases import many
 from pairmi.model import Model
 from pairmi.pricing import calibrate as fitting
 from pairmi.pricing.interval import bounded_upper, difference_interval, mean_interval, upper_bound
 from pairmi.pricing.price import Price, measure
-from pairmi.pricing.testing import Evidence, fixed_sequence
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.charge import Calibration
 from pairmi.selectors.mi_bound import MIBound
-from pairmi.spec import estimate, parameters, parse
-from pairmi.types import Backbone, PairmiError, PairwiseMI, Selector
+from pairmi.selectors.wrappers import Coupled
+from pairmi.spec import coupling_of, estimate, parameters, parse, way_of
+from pairmi.types import Backbone, Coupling, PairmiError, PairwiseMI, Selector
 
 Canvases = str | Sequence[Any] | Tensor
+Given = list[Int[Tensor, " _"]]
 Quality = Callable[[Int[Tensor, " L"]], float]  # of a filled canvas, 0..1
 Per = Literal["sequence", "position"]
+Draw = Literal["marginal", "coupled", "probed"]
 LEAST = 32  # sequences that are drawn if fewer canvases are given
 BUDGETS = (0.003, 0.01, 0.03, 0.1, 0.3)  # nats a pass, that a calibration is fitted at
 FAMILY = "mi-bound:charge=calibrated,budget=0.001..0.5"  # from safe to fast
+WIDER = 10.0  # times the budget, for pairwise charges where tables shift what is drawn
 UNCALIBRATED = "mi-bound:penalty=4,entropy_weight=0.02,budget=0.001..0.5"
 
 
-def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = None) -> list[Int[Tensor, " _"]]:
+def sequences_of(model: Backbone, canvases: Canvases, sequences: int | None = None) -> Given:
     """The canvases, checked, and again from the first until there are as many as asked for; None = each once, at least 32 in all."""
-    given: list[Any] = [canvases] if isinstance(canvases, str) or (isinstance(canvases, Tensor) and canvases.ndim == 1) else list(canvases)
-    if not given:
-        raise PairmiError("canvases: expected at least one, got none")
     if sequences is not None and sequences < 1:
         raise PairmiError(f"sequences={sequences}: must be at least 1")
-    checked = [tokenise(model, one, f"canvas {n}" if len(given) > 1 else "canvas") for n, one in enumerate(given)]
+    checked, _ = many(model, canvases)
     return [checked[n % len(checked)] for n in range(max(len(checked), LEAST) if sequences is None else sequences)]
 
 
@@ -78,19 +78,36 @@ def calibrated_rule(mi: PairwiseMI, charge: Calibration | None, budget: float) -
     return MIBound(mi, budget, charge=charge)
 
 
+def coupled_rule(coupling: Coupling) -> fitting.Chosen:
+    """The same where members are drawn by tables, which leave little of what pairwise charges count: these get larger budgets."""
+
+    def chosen(mi: PairwiseMI, charge: Calibration | None, budget: float) -> Selector:
+        return Coupled(calibrated_rule(mi, charge, WIDER * budget if charge is None else budget), coupling)
+
+    return chosen
+
+
 def calibrate(
     model: Model,
     canvases: Canvases,
     *,
+    draw: Draw = "marginal",
     budgets: Sequence[float] = BUDGETS,
     seed: int = 0,
     sequences: int | None = None,
     batch_size: int = 256,
 ) -> Model:
-    """The model with a calibration: `mi-bound:charge=calibrated` then charges in nats that were measured, by its head or by probes."""
+    """The model with a calibration: `mi-bound:charge=calibrated` then charges in nats that were measured, by its head or by probes.
+
+    With `draw` these are the nats that are lost where members are drawn by learnt ("coupled") or by exact tables ("probed").
+    """
     mi = estimate("head" if model.head is not None else "probe", model)
-    given = sequences_of(model, canvases, sequences)
-    return replace(model, calibration=fitting.calibrate(model, given, mi, calibrated_rule, budgets, seed=seed, batch_size=batch_size))
+    given, coupling = sequences_of(model, canvases, sequences), coupling_of(f"mi-bound:draw={draw}", draw, None, model)
+    chosen = calibrated_rule if coupling is None else coupled_rule(coupling)
+    charge = fitting.calibrate(model, given, mi, chosen, budgets, seed=seed, batch_size=batch_size)
+    if coupling is None:
+        return replace(model, calibration=charge)
+    return replace(model, residuals={**model.residuals, way_of(coupling): charge})
 
 
 def family_of(text: str, count: int = 12) -> list[str]:
@@ -112,6 +129,38 @@ def family_of(text: str, count: int = 12) -> list[str]:
     written = dict.fromkeys(f"{round(value)}" if whole else f"{value:.4g}" for value in values)
     rest = "".join(f"{other}={value}," for other, value in options.items() if other != key)
     return [f"{name}:{rest}{key}={value}" for value in written]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of one setting, and the upper confidence bound that decides."""
+
+    rule: str
+    loss: float  # in the unit of the limit
+    bound: float  # one-sided, of the mean
+    passes: float
+    interval: tuple[float, float]  # 95 %, of the loss
+
+    def passed(self, limit: float) -> bool:
+        """Whether the setting keeps the limit."""
+        return self.bound <= limit
+
+
+def fixed_sequence(settings: Iterable[str], measured: Callable[[str], Evidence], limit: float) -> tuple[Evidence | None, list[Evidence]]:
+    """Test settings in their order, stop at the first that fails; the last that passed, or None, and all that were tested.
+
+    The first setting of the order whose true loss exceeds the limit must pass its own test before anything beyond it, or it, can be
+    shipped: the chance of that is at most 1 - confidence, however many settings there are (Learn then Test, Angelopoulos et al. 2021).
+    """
+    if not limit >= 0:
+        raise PairmiError(f"tune: the limit must be >= 0, got {limit}")
+    tested: list[Evidence] = []
+    for spec in settings:
+        tested.append(measured(spec))
+        if not tested[-1].passed(limit):
+            break
+    passed = [one for one in tested if one.passed(limit)]
+    return (passed[-1] if passed else None), tested
 
 
 @dataclass(frozen=True)
@@ -141,9 +190,8 @@ class Tuned:
         return asdict(self) | {"kept": self.kept, "words": str(self)}
 
     def __str__(self) -> str:
-        what = (
-            f"at most {self.limit:g} {self.unit} at {100 * self.confidence:g} % confidence ({self.sequences} sequences, seed {self.seed})"
-        )
+        sure = f"at {100 * self.confidence:g} % confidence ({self.sequences} sequences, seed {self.seed})"
+        what = f"at most {self.limit:g} {self.unit} {sure}"
         if not self.kept:
             first = self.tested[0]
             return (
@@ -159,7 +207,7 @@ class Tuned:
 def tune(
     model: Model,
     canvases: Canvases,
-    family: str | Sequence[str] | None = None,
+    family: str | Iterable[str] | None = None,
     *,
     max_loss: float | None = None,
     max_quality_loss: float | None = None,
@@ -174,7 +222,8 @@ def tune(
     """The fastest setting of a family, ordered from safe to fast, that loses at most a limit: true with probability >= confidence.
 
     The limit is a price (`max_loss`, nats a sequence or a position), or with a task that has right answers the loss of quality against
-    sequential decoding (`max_quality_loss`, by paired differences). Settings are tested in order, up to the first that fails.
+    sequential decoding (`max_quality_loss`, by paired differences). Settings are tested in order, up to the first that fails or the
+    end of the family, which may be an iterator that ends when time is over: the promise holds.
     """
     if (max_loss is None) == (max_quality_loss is None):
         raise PairmiError("tune: expected a limit, either max_loss (nats) or max_quality_loss")
@@ -184,65 +233,50 @@ def tune(
         raise PairmiError(f"tune: per={per!r}: must be sequence or position")
     if family is None:
         family = FAMILY if model.calibration is not None else UNCALIBRATED
-    settings = family_of(family) if isinstance(family, str) else list(family)
-    if not settings:
-        raise PairmiError("tune: expected at least one setting in the family, got none")
-    given = sequences_of(model, canvases, sequences)
-    trial = _Trial(model, given, confidence, seed, temperature, batch_size)
+    settings = family_of(family) if isinstance(family, str) else family
+    given, how = sequences_of(model, canvases, sequences), {"seed": seed, "temperature": temperature, "batch_size": batch_size}
     if max_loss is not None:
-        limit, unit, measured = max_loss, f"nats a {per}", trial.priced(per)
+        limit, unit, measured = max_loss, f"nats a {per}", _priced(model, given, how, per, confidence)
     else:
-        limit, unit, measured = max_quality_loss or 0.0, "quality", trial.paired(quality)
+        limit, unit, measured = max_quality_loss or 0.0, "quality", _paired(model, given, how, quality, confidence)
     best, tested = fixed_sequence(settings, measured, limit)
+    if not tested:
+        raise PairmiError("tune: expected at least one setting in the family, got none")
     sequential = float(np.mean([int((canvas == model.vocab.size).sum()) for canvas in given]))
     best = best or Evidence("sequential", 0.0, 0.0, sequential, (0.0, 0.0))
     shown = (best.rule, limit, unit, confidence, best.loss, best.interval, best.passes)
     return Tuned(*shown, sequential, len(given), seed, temperature, tuple(tested))
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """How settings are measured: all on the same sequences."""
+def _priced(model: Model, given: Given, how: dict[str, Any], per: Per, confidence: float) -> Callable[[str], Evidence]:
+    """Settings by their price, all on the same sequences."""
 
-    model: Model
-    given: list[Int[Tensor, " _"]]
-    confidence: float
-    seed: int
-    temperature: float
-    batch_size: int
+    def measured(spec: str) -> Evidence:
+        (found,) = measure(model, given, {spec: api.resolve(spec, model)}, **how)
+        values, unseen = found.each.numpy(), float(found.passes < found.rows)  # nothing is lost where nothing is filled together
+        if per == "position":
+            values, unseen = found.per_position.numpy(), unseen * float((1 / found.unknown).mean())
+        bound = upper_bound(values, confidence, unseen)
+        return Evidence(spec, float(values.mean()), bound, found.passes, mean_interval(values, 0.95, unseen))
 
-    def priced(self, per: Per) -> Callable[[str], Evidence]:
-        """By price."""
+    return measured
 
-        def measured(spec: str) -> Evidence:
-            rules = {spec: api.resolve(spec, self.model)}
-            found = measure(self.model, self.given, rules, seed=self.seed, temperature=self.temperature, batch_size=self.batch_size)[0]
-            values, unseen = found.each.numpy(), float(found.passes < found.rows)  # nothing is lost where nothing is filled together
-            if per == "position":
-                values, unseen = found.per_position.numpy(), unseen * float((1 / found.unknown).mean())
-            bound = upper_bound(values, self.confidence, unseen)
-            return Evidence(spec, float(values.mean()), bound, found.passes, mean_interval(values, 0.95, unseen))
 
-        return measured
+def _paired(model: Model, given: Given, how: dict[str, Any], quality: Quality | None, confidence: float) -> Callable[[str], Evidence]:
+    """Settings by quality: sequential less the setting, on the same streams; the bound holds whatever the values in [-1, 1]."""
+    if quality is None and not model.task.decidable:
+        raise PairmiError(f"tune: no right answer is known for model {model.name!r}; give quality=FUNCTION or max_loss (nats)")
+    judge = quality or (lambda tokens: float(model.task.conflict(tokens) is None))
 
-    def paired(self, quality: Quality | None) -> Callable[[str], Evidence]:
-        """By quality: sequential less the setting, on the same streams; the bound holds whatever the values in [-1, 1]."""
-        model = self.model
-        if quality is None and not model.task.decidable:
-            raise PairmiError(f"tune: no right answer is known for model {model.name!r}; give quality=FUNCTION or max_loss (nats)")
-        judge = quality or (lambda tokens: float(model.task.conflict(tokens) is None))
+    def decoded(spec: str) -> tuple[np.ndarray, float]:
+        out = api.decode(model, list(given), spec, **how)
+        return np.array([judge(one.tokens) for one in out], dtype=float), float(np.mean([one.passes for one in out]))
 
-        def decoded(spec: str) -> tuple[np.ndarray, float]:
-            how: dict[str, Any] = {"seed": self.seed, "temperature": self.temperature, "batch_size": self.batch_size}
-            out = api.decode(model, list(self.given), spec, **how)
-            return np.array([judge(one.tokens) for one in out], dtype=float), float(np.mean([one.passes for one in out]))
+    reference, _ = decoded("sequential")
 
-        reference, _ = decoded("sequential")
+    def measured(spec: str) -> Evidence:
+        own, passes = decoded(spec)
+        lost = reference - own
+        return Evidence(spec, float(lost.mean()), bounded_upper(lost, -1.0, 1.0, confidence), passes, difference_interval(lost))
 
-        def measured(spec: str) -> Evidence:
-            own, passes = decoded(spec)
-            lost = reference - own
-            bound = bounded_upper(lost, -1.0, 1.0, self.confidence)
-            return Evidence(spec, float(lost.mean()), bound, passes, difference_interval(lost))
-
-        return measured
+    return measured

@@ -54,8 +54,7 @@ class Vocab:
     def __post_init__(self) -> None:
         if not self.symbols or len(set(self.symbols)) != len(self.symbols):
             raise PairmiError(f"Vocab: expected one or more different symbols, got {len(self.symbols)}, {len(set(self.symbols))} different")
-        both = [blank for blank in self.blanks if blank in self.symbols]
-        if both or not self.blanks:
+        if not self.blanks or {*self.blanks} & {*self.symbols}:
             raise PairmiError(f"Vocab: blanks must be one or more letters that are no symbols, got {self.blanks!r}")
 
     def __repr__(self) -> str:
@@ -107,11 +106,7 @@ class Vocab:
 
     def letters(self, tokens: Int[Tensor, " L"]) -> list[str]:
         """The symbol of each token, a blank for the mask."""
-        return [self._letters[token] for token in tokens.tolist()]
-
-    @cached_property
-    def _letters(self) -> tuple[str, ...]:
-        return *self.symbols, self.blanks[0]
+        return [self.symbols[token] if token < self.size else self.blanks[0] for token in tokens.tolist()]
 
     def offsets(self, tokens: Int[Tensor, " L"]) -> list[tuple[int, int]]:
         """Where in the text of one row each token stands, the spaces before it included; what several write together is the last one's."""
@@ -278,6 +273,11 @@ class Selection:
     waiting: Waiting
     state: State = field(default_factory=dict)
     coupling: Coupling | None = None  # how its members are drawn; None = from their marginals
+
+    @property
+    def members(self) -> Ranks:
+        """The chosen positions of each row in their order, then all others."""
+        return torch.where(self.chosen, self.order, self.order.shape[1]).argsort(dim=1, stable=True)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 
 import pairmi
 from foreign import antiberty as fabricate
-from pairmi.backbones import antiberty
+from pairmi.backbones import packaged
 from pairmi.backbones.masked_lm import Settings
 from pairmi.loading import load
 from pairmi.model import Model
@@ -57,7 +57,7 @@ def test_heavy_and_light_chains_go_in_alike(model: Model) -> None:
 
 def test_a_folder_of_the_same_layout_loads(tmp_path: Path) -> None:
     fabricate(tmp_path)
-    tiny = antiberty.load(tmp_path, Settings(attention=True))
+    tiny = packaged.load("antiberty", Settings(attention=True), tmp_path)
     prediction = tiny(torch.full((2, 7), 20))
     assert prediction.log_probs.shape == (2, 7, 20)
     assert prediction.attention.shape == (2, 7, 7)
@@ -69,24 +69,24 @@ def test_another_layout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         PairmiError, match=r"load: no file .*vocab\.txt; install the version that is known to work: pip install antiberty=="
     ):
-        antiberty.load(tmp_path, Settings())
+        packaged.load("antiberty", Settings(), tmp_path)
     (tmp_path / "vocab.txt").write_text("[CLS] [SEP] A C")
     with pytest.raises(PairmiError, match=r"load: .*vocab\.txt lacks D; pip install antiberty==0\.1\.3"):
-        antiberty.load(tmp_path, Settings())
+        packaged.load("antiberty", Settings(), tmp_path)
     fabricate(tmp_path)
     (tmp_path / "AntiBERTy_md_smooth" / "pytorch_model.bin").unlink()
     with pytest.raises(PairmiError, match=r"load: cannot read the folder .*AntiBERTy_md_smooth as a masked language model \(Error no file"):
-        antiberty.load(tmp_path, Settings())
+        packaged.load("antiberty", Settings(), tmp_path)
 
 
 def test_a_pickle_that_runs_code_is_not_run(tmp_path: Path) -> None:
     fabricate(tmp_path)
     torch.save({"cls": print}, tmp_path / "AntiBERTy_md_smooth" / "pytorch_model.bin")
     with pytest.raises(PairmiError, match="damaged or hold more than tensors"):
-        antiberty.load(tmp_path, Settings())
+        packaged.load("antiberty", Settings(), tmp_path)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(antiberty, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     with pytest.raises(PairmiError, match=r"load: 'antiberty' needs the package that holds its weights; pip install 'pairmi\[antibody\]'"):
         load("antiberty")

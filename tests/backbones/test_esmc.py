@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from transformers import EsmcForMaskedLM, EsmcTokenizer
 
 from foreign import made
@@ -72,3 +73,15 @@ def test_it_travels_to_other_processes_also_when_it_was_used(folder: str) -> Non
     here, there = model(tokens), pickle.loads(pickle.dumps(model))(tokens)
     assert all(torch.equal(one, other) for one, other in zip(here.tensors(), there.tensors(), strict=True))
     assert model.backbone.reporting([0, 2]).network is model.backbone.network
+
+
+def test_the_weights_are_of_the_revision_that_was_asked_for(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, real = list[object](), transformers.AutoModelForMaskedLM.from_pretrained
+
+    def recorded(source: str, **options: object) -> object:
+        asked.append(options["revision"])
+        return real(source, **options)
+
+    monkeypatch.setattr(transformers.AutoModelForMaskedLM, "from_pretrained", recorded)
+    load(folder, revision="0" * 40)
+    assert asked == ["0" * 40]

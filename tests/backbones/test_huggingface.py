@@ -14,7 +14,7 @@ from foreign import ESM, ODD, made
 from pairmi.backbones.huggingface import speaks_protein, translate
 from pairmi.backbones.masked_lm import MaskedLM, Settings, chosen_device, usable_positions
 from pairmi.backbones.pretrained import readable, reading
-from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.products import Rowwise
 from pairmi.backbones.translation import RESIDUES, Translation
 from pairmi.cli import main
 from pairmi.loading import load

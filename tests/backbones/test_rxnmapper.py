@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pairmi
-from pairmi.backbones import rxnmapper
+from pairmi.backbones import packaged
 from pairmi.backbones.masked_lm import Settings
 from pairmi.cli import main
 from pairmi.loading import load
@@ -31,7 +31,7 @@ def model() -> Model:
     ],
 )
 def test_smiles_are_cut_whole(text: str, symbols: list[str]) -> None:
-    smiles = rxnmapper.Smiles()
+    smiles = packaged.Smiles()
     assert smiles.encode(text) == symbols
     assert smiles.decode(symbols) == text.replace("_", "[MASK]")
 
@@ -84,11 +84,11 @@ def test_what_does_not_tokenise_is_named(text: str, said: str, capsys: pytest.Ca
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(PairmiError, match=r"load: no file .*vocab.txt; .* pip install --no-deps rxnmapper==0.4.3"):
-        rxnmapper.load(tmp_path, Settings())
+        packaged.load("rxnmapper", Settings(), tmp_path)
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nC\n")
     with pytest.raises(PairmiError, match=r"vocab.txt lacks >>; pip install --no-deps rxnmapper==0.4.3"):
-        rxnmapper.load(tmp_path, Settings())
-    monkeypatch.setattr(rxnmapper, "find_spec", lambda name: None)
+        packaged.load("rxnmapper", Settings(), tmp_path)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     with pytest.raises(PairmiError, match=r"load: 'rxnmapper' needs the package that holds its weights; pip install --no-deps"):
         load("rxnmapper")
 

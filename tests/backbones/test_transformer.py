@@ -1,8 +1,13 @@
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
 import torch
 
-from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.checkpoint import save_tensors
+from pairmi.backbones.products import Rowwise
 from pairmi.backbones.transformer import Transformer, TransformerConfig, attend
+from pairmi.loading import load
 from pairmi.types import Backbone, PairmiError
 
 SMALL = TransformerConfig(symbols="abcde", length=12, width=32, depth=2, heads=4)
@@ -188,3 +193,10 @@ def test_another_length_is_refused() -> None:
 def test_impossible_shapes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(PairmiError, match=rf"sizes must be >= 1 and width a multiple of heads, got .*{next(iter(wrong))}"):
         TransformerConfig(**wrong)
+
+
+def test_weights_that_were_trained_on_something_unknown_are_refused(tmp_path: Path) -> None:
+    network, file = Transformer(TransformerConfig(width=8, depth=1, heads=1)), tmp_path / "strange.safetensors"
+    save_tensors(file, network.state_dict(), {"shape": asdict(network.config), "corpus": {"name": "sudoko"}})
+    with pytest.raises(PairmiError, match=r"was trained on 'sudoko', of which nothing is known here; did you mean 'sudoku'\?"):
+        load(str(file))

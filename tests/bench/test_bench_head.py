@@ -116,3 +116,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "largest_certificate" in capsys.readouterr().out
     assert main(["bench", "head", "--backbone", backbone]) == 2
     assert "pairmi bench head: the following arguments are required: --labels" in capsys.readouterr().err
+
+
+def test_a_calibration_of_nothing_is_an_empty_picture(tmp_path: Path) -> None:
+    bench.draw_calibration({"head": []}, tmp_path / "empty.png")
+    assert (tmp_path / "empty.png").read_bytes().startswith(b"\x89PNG")

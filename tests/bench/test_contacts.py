@@ -8,7 +8,7 @@ import torch
 from pairmi.bench import contacts
 from pairmi.cli import main
 from pairmi.tasks.protein.residues import RESIDUES
-from pairmi.tasks.protein.structures import Structure
+from pairmi.tasks.protein.scaffold import Structure
 from proteins import opinionated_weights
 from structures import helix, write_structure
 

@@ -11,8 +11,8 @@ from heads import sudoku
 from jobs import Blind
 from pairmi.bench import frontiers
 from pairmi.bench.boards import make_boards
+from pairmi.bench.frontiers import Measuring, recorded
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.measuring import Measuring, recorded
 from pairmi.bench.sudoku import settings_of
 from pairmi.cli import main
 from pairmi.commit import Sampling

@@ -8,10 +8,10 @@ from heads import save_head
 from pairmi.bench import protein
 from pairmi.bench.generation import Made, generate
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.protein import embed
 from pairmi.cli import main
 from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.tasks.protein.scores import embed
 from proteins import family_members, opinionated_weights, write_fasta
 
 RULES = ["sequential", "top-k:k=4", "top-k:k=9", "eb:budget=4"]

@@ -2,7 +2,9 @@
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,14 @@ from foreign import made
 from heads import tiny
 from pairmi.backbones.checkpoint import load_tensors
 from pairmi.cli import main
-from pairmi.fitting import run, stages
+from pairmi.fitting import learning, run, stages
 from pairmi.fitting.clock import Clock
 from pairmi.fitting.data import read_data
+from pairmi.fitting.job import Fit
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.spec import rule
+from pairmi.training.sequences import SequenceStates
 from pairmi.types import PairmiError, Prediction, Tokens, Vocab
 from worlds import Incoherent
 
@@ -66,7 +70,7 @@ def test_a_killed_fit_goes_on(stage: str, tmp_path: Path, monkeypatch: pytest.Mo
 
     model, how = tiny(), {"minutes": 0.1, "max_loss": 0.2, "quiet": True}
     with monkeypatch.context() as patch:
-        patch.setattr(stages, stage, end)
+        patch.setattr(learning if stage == "train" else stages, stage, end)
         with pytest.raises(Killed):
             pairmi.fit(model, letters(40, 8), tmp_path, **how)
     before, labelled = Clock(tmp_path / "work" / "clock.json", 0.1), len(list((tmp_path / "work" / "labels").glob("*.parquet")))
@@ -179,5 +183,121 @@ def test_a_clock_remembers_over_kills(tmp_path: Path) -> None:
     again = Clock(tmp_path / "clock.json", 1.0)
     assert again.seconds == clock.seconds
     assert set(again.seconds) == {"a", "b"}
-    assert again.left == pytest.approx(60, abs=1)
-    assert again.words() == "1.0 of 1 minutes left"
+    again.add("start", 5.0)
+    again.add("start", 2.0)
+    assert Clock(tmp_path / "clock.json", 1.0).seconds["start"] == 7.0
+    assert again.left == pytest.approx(53, abs=1)
+    assert again.words() == "0.9 of 1 minutes left"
+
+
+def fitting(folder: Path, minutes: float, said: list[str]) -> Fit:
+    model = tiny()
+    clock = Clock(folder / "clock.json", minutes)
+    return Fit(model, read_data(model, ["abcdabcd", "dcbadcba"]), folder, clock, 0, said.append)
+
+
+def test_settings_are_measured_as_long_as_their_stage_has_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, now = list[str](), [0.0]
+    job = fitting(tmp_path, 1.0, said)
+    monkeypatch.setattr(stages, "monotonic", lambda: now[0])
+    done = []
+    for one in stages.in_time(job, "tune", "abcdef"):
+        done.append(one)
+        now[0] += 16
+        job.clock.seconds["tune"] = now[0]  # 49 seconds until tuning should end: after three there is no time for one more
+    assert done == ["a", "b", "c"]
+    assert said == ["tune: no time for 3 of 6 settings"]
+    assert list(stages.in_time(job, "labels", "ab")) == ["a"]  # late as it is, one is measured
+
+
+def test_a_calibration_that_takes_long_has_fewer_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pairmi.pricing import calibrate as fitter
+
+    now, seen = [0.0], list[tuple[int, int]]()
+    real = fitter.measure
+
+    def slow(backbone: object, canvases: list, *args: object, **kwargs: object) -> object:
+        now[0] += len(canvases)
+        seen.append((len(canvases), kwargs["seed"]))
+        return real(backbone, canvases, *args, **kwargs)
+
+    monkeypatch.setattr(fitter, "measure", slow)
+    monkeypatch.setattr(fitter.time, "monotonic", lambda: now[0])
+    model = tiny()
+    how = (model, [torch.full((8,), 4)] * 12, Probe(), stages.tuning.calibrated_rule, (0.1, 0.3))
+    fitter.calibrate(*how, rounds=4, seconds=1000.0)
+    assert seen == [(12, 0), (12, 1), (12, 2), (12, 3)]
+    seen.clear()
+    fitter.calibrate(*how, rounds=4, seconds=40.0)  # a third would end at 36 seconds, and leave no time for the last
+    assert seen == [(12, 0), (12, 1), (12, 3)]
+    seen.clear()
+    fitter.calibrate(*how, rounds=4, seconds=22.5)  # after one round there is time for ten canvases
+    assert seen == [(12, 0), (10, 3)]
+    seen.clear()
+    fitter.calibrate(*how, rounds=4, seconds=-5.0)
+    assert seen == [(12, 0), (8, 3)]
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(0.01, 16), (0.5, 4), (60.0, 2)])
+def test_where_a_state_takes_long_shards_are_small(seconds: float, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def slow(*_: object, **how: object) -> None:
+        assert how["shard"] == 1
+        now[0] += 1000.0 if not now[0] else seconds  # the first one also does what is done once
+
+    monkeypatch.setattr(learning, "make_labels", slow)
+    monkeypatch.setattr(learning, "monotonic", lambda: now[0])
+    assert learning.shard_of(fitting(tmp_path, 1.0, [])) == size
+
+
+def test_small_shards_end_where_a_rule_fills_all_at_once() -> None:
+    model, states = tiny(), SequenceStates([torch.tensor([0, 1, 2, 3] * 2)] * 4, rules=("top-k:k=8",))
+    found = states.draw(model, 0, 3, 7)  # three of them should be what the rule sees, which is nothing
+    assert [state.source for state in found] == ["uniform"] * 7
+
+
+class Slow(Clock):
+    """On which a shard of labels takes ten seconds."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        before = len(learning.shards(self.file.parent / "labels"))
+        yield
+        self.add(name, 10.0 * (len(learning.shards(self.file.parent / "labels")) - before))
+
+
+def test_labels_that_take_longer_than_they_may_are_fewer(tmp_path: Path) -> None:
+    said = list[str]()
+    job = replace(fitting(tmp_path, 1.0, said), clock=Slow(tmp_path / "clock.json", 1.0))
+    (tmp_path / "plan.json").write_text(json.dumps({"shard": 4}))
+    assert learning.label(job) == 12  # 22.8 seconds are theirs, a fifth more is borne
+    assert said == [f"labels: 4 more states of {done}" for done in (0, 4, 8)]
+    labels, _ = learning.read_store(tmp_path / "labels")
+    assert learning.parted(labels, job.model.vocab.size) is not None
+
+
+def test_where_no_sequence_is_for_validation_the_last_states_are(tmp_path: Path) -> None:
+    job = fitting(tmp_path, 1.0, [])  # two sequences
+    learning.make_labels(job.model, job.data.states, tmp_path / "labels", 16, effort=learning.Effort(4), shard=16, quiet=True)
+    labels, mask = learning.read_store(tmp_path / "labels")[0], job.model.vocab.size
+    assert not len(labels.split("validation"))
+    parts = learning.parted(labels, mask)
+    assert parts is not None
+    assert [len(part) for part in parts] == [12, 4]
+    assert torch.equal(parts[1].tokens, labels.tokens[12:])
+    complete = replace(labels, tokens=labels.tokens.clamp_max(mask - 1))
+    assert learning.parted(complete, mask) is None
+
+
+def test_where_a_sequence_takes_long_there_are_fewer_budgets_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    job = fitting(tmp_path, 1.0, said)
+    job.clock.add("head", 33.0)  # 9 seconds until calibrations should end
+    monkeypatch.setattr(stages, "walk_seconds", lambda _: 0.5)
+    job = stages.calibrated(job)
+    assert said[0] == "calibrate: 2 budgets, up to 4 times 3 sequences"
+    job.clock.add("calibrate", max(0.0, job.until("tune") - 7.0))
+    stages.tuned(job, 10.0, "position")
+    tested = [one["rule"].rpartition("=")[2] for record in job.ledger.found.values() for one in record.get("tested", ())]
+    assert tested[:2] == ["0.02", "0.12"]

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 import pairmi
 from heads import low_rank, save_head
-from pairmi.backbones.held import held
+from pairmi.backbones.huggingface import held
 from pairmi.integrations.diffusers import PairScheduler, columns
 from pairmi.loading import with_head
 from pairmi.model import Model

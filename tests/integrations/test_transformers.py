@@ -11,8 +11,8 @@ import pairmi
 from foreign import made
 from heads import low_rank, save_head
 from own_code import own_code
-from pairmi.backbones.held import twin
-from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.huggingface import twin
+from pairmi.backbones.products import Rowwise
 from pairmi.integrations.transformers import custom_generate, generate, with_block
 from pairmi.types import PairmiError
 
@@ -158,3 +158,9 @@ def test_a_diffusion_model_of_text_is_called_as_its_family_is(tmp_path: Path, ki
     assert found.ids.tolist() == by_name.backbone.translation.inputs(expected.tokens[None])[0].tolist()
     assert found.passes == expected.passes
     assert (len(tokenizer), tokenizer.mask_token) == known
+
+
+def test_the_network_of_a_loaded_model_gives_the_same_in_blocks(folder: str, esm2: tuple[Any, Any]) -> None:
+    """It already computes logits only where they are asked for; once is enough."""
+    prompt, how = "MK<mask><mask>LV<mask><mask>", {"rule": "top-k:k=2", "block": 2, "seed": 3}
+    assert torch.equal(generate(pairmi.load(folder).backbone.network, esm2[1], prompt, **how).ids, generate(*esm2, prompt, **how).ids)

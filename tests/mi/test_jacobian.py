@@ -1,7 +1,7 @@
 import torch
 
 from pairmi.counting import Counting
-from pairmi.mi.jacobian import categorical_jacobian
+from pairmi.mi.maps import categorical_jacobian
 from pairmi.types import Prediction, Tokens, Vocab
 from worlds import generator
 

@@ -6,9 +6,7 @@ import torch
 from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
 from pairmi.info import apc
-from pairmi.mi.contexts import dealt
-from pairmi.mi.maps import Way
-from pairmi.mi.masking import masking_information
+from pairmi.mi.maps import Way, dealt, masking_information
 from pairmi.types import PairmiError
 from worlds import generator
 
@@ -44,7 +42,7 @@ def test_substitution_by_its_definition(blocks: int) -> None:
     world, sequence = table(), torch.tensor([2, 0, 1, 1])
     found, rows = Way("substitution", symmetrise="none", blocks=blocks).measure(world, sequence)
     assert rows == blocks * 4 * 3
-    block = dealt(4, blocks, 0)
+    block = dealt(4, blocks, generator(0))
     for i in range(4):
         for j in set(range(4)) - {i}:
             canvas, beliefs = sequence.masked_fill(block == block[j], 3), []
@@ -59,7 +57,7 @@ def test_substitution_by_its_definition(blocks: int) -> None:
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_masking_is_what_a_symbol_tells_and_its_mean_is_the_mutual_information(blocks: int) -> None:
     world, sequence = table(), torch.tensor([2, 0, 1, 1])
-    block = dealt(4, blocks, 0)
+    block = dealt(4, blocks, generator(0))
     for i, j in torch.combinations(torch.arange(4)).tolist():
         canvas = sequence.masked_fill(block == block[j], 3)
         canvas[i] = canvas[j] = 3

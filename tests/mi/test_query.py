@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from heads import low_rank, pair_mlp, tiny
+from heads import low_rank, pair_mlp, tables, tiny
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, Structural
+from pairmi.mi.table_mi import TableMI
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.types import PairMatrix, PairwiseMI, Prediction
 from worlds import decode, generator
@@ -30,6 +31,7 @@ ESTIMATES: list[PairwiseMI] = [
     Probe(floor=0.3),
     Structural(torch.ones(8, 8)),
     Attended(),
+    TableMI(tables()),
 ]
 
 

@@ -14,7 +14,7 @@ from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
-from pairmi.mi.sampled import MOST, Sampled, SampledProbe, stratified
+from pairmi.mi.sampled import MOST, Sampled, SampledProbe, interval, stratified
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import looks_at_pairs, probing, rule
@@ -321,3 +321,35 @@ def test_where_nothing_is_asked_for_the_backbone_is_left_alone() -> None:
     nothing = replace(prediction, query=torch.zeros(2, 3, dtype=torch.bool))
     assert not SampledProbe("kl", 2)(nothing, meter, Streams(0, torch.arange(2))).any()
     assert meter.calls == 1
+
+
+def test_intervals_hold_the_value_and_cover_more_than_errors_do() -> None:
+    tokens, seeds = unknown(WORLD), 400
+    truth = Probe("kl", 0.0).measure(WORLD(tokens), WORLD).matrix[0]
+    found = drawn(WORLD, tokens.expand(seeds, -1), SampledProbe("kl", 2))
+    low, high = interval(found.matrix, found.error, found.drawn)
+    upper = torch.triu(torch.ones_like(truth, dtype=torch.bool), 1)
+    assert bool((low <= found.matrix).all() & (found.matrix <= high).all() & (low >= 0).all())
+    inside = ((low <= truth) & (truth <= high))[:, upper].double().mean()
+    plain = ((found.matrix - truth).abs() <= 1.96 * found.error)[:, upper].double().mean()
+    assert plain < 0.9 < inside
+    mi = pairmi.mutual_information(WORLD, tokens[0], draws=2)
+    assert mi.interval is not None
+    torch.testing.assert_close(mi.interval[1], interval(mi.matrix[None], mi.error[None], mi.drawn[None])[1, 0])
+    assert pairmi.mutual_information(WORLD, tokens[0]).interval is None
+
+
+def test_what_is_looked_at_exactly_counts_for_no_degree_of_freedom() -> None:
+    tokens = unknown(WORLD)
+    symbols = WORLD.vocab.size
+    for draws in (2, 4, symbols - 1):
+        found = drawn(WORLD, tokens, SampledProbe("kl", draws))
+        exact = [int((stratified(row[None], torch.rand(1, draws), 2).group < 0).sum()) for row in WORLD(tokens).log_probs[0]]
+        assert found.drawn[0].tolist() == [draws - count for count in exact]
+    whole = drawn(WORLD, tokens, SampledProbe("kl", symbols))
+    low, high = interval(whole.matrix, whole.error, whole.drawn)
+    torch.testing.assert_close(low, whole.matrix)
+    torch.testing.assert_close(high, whole.matrix)
+    matrix, error = torch.full((1, 2, 2), 0.5, dtype=torch.float64), torch.full((1, 2, 2), 0.1, dtype=torch.float64)
+    few, many_drawn = (interval(matrix, error, torch.full((1, 2), count, dtype=torch.float64)) for count in (1.0, 50.0))
+    assert bool((few[0] < many_drawn[0]).all() & (few[1] > many_drawn[1]).all())

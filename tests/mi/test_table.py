@@ -6,18 +6,21 @@ from typing import Any
 import pytest
 import torch
 
-from heads import SHAPE, low_rank, save_head, sudoku, tiny
+from heads import SHAPE, low_rank, save_head, sudoku, tables, tiny
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.bench.exact import evaluate
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
+from pairmi.info import pairs
 from pairmi.loading import load, with_head, with_tables
 from pairmi.mi.probed_tables import combined
-from pairmi.mi.table import TableConfig, TableHead, exclusion
-from pairmi.selectors.coupled import Coupled
+from pairmi.mi.table import TableHead, exclusion
+from pairmi.mi.table_mi import TableMI
+from pairmi.selectors.charge import Calibration
 from pairmi.selectors.top_k import TopK
+from pairmi.selectors.wrappers import Coupled
 from pairmi.spec import rule
 from pairmi.tasks.tables import random_table
 from pairmi.training.table_labels import joined_walks, walked
@@ -27,27 +30,6 @@ from worlds import decode, generator, tabular, unknown
 
 MODEL = tiny()
 CANVASES = torch.where(torch.rand(9, 8, generator=generator(1)) < 0.8, 4, 1)
-
-
-def tables(seed: int = 0, fresh: bool = False, **changes: Any) -> TableHead:
-    torch.manual_seed(seed)
-    sizes = {
-        "width": 16,
-        "symbols": 4,
-        "length": 8,
-        "inner": 12,
-        "rank": 4,
-        "forms": 3,
-        "form_rank": 2,
-        "places": 3,
-        "paths": 2,
-        "hidden": 10,
-    }
-    head = TableHead(TableConfig(**sizes | {"channels": 3} | changes))
-    if not fresh:
-        torch.nn.init.normal_(head.shift.weight)
-        torch.nn.init.normal_(head.message.weight)
-    return head.requires_grad_(False)
 
 
 def save(file: Path, head: TableHead, **changes: Any) -> Path:
@@ -168,3 +150,37 @@ def test_tables_for_something_else_are_refused(tmp_path: Path) -> None:
         tables().begin(sudoku()(torch.full((1, 81), 9)), torch.zeros(1, 2, dtype=torch.long), Counting(MODEL))
     with pytest.raises(PairmiError, match="TableConfig: sizes must be >= 1"):
         replace(tables().config, paths=0)
+
+
+def test_tables_bring_the_charges_for_what_they_leave(tmp_path: Path) -> None:
+    file, charge = save(tmp_path / "tables.safetensors", tables()), Calibration(-3.0, ((-5.0, 0.0),) * 5, ((1.0,),) * 5)
+    with pytest.raises(PairmiError, match=r"has no calibration for draw=coupled; make one with pairmi\.calibrate"):
+        rule("mi-bound:mi=random,charge=calibrated,draw=coupled", with_tables(MODEL, file))
+    save(file, tables(), calibration=charge.about())
+    model = with_tables(MODEL, file)
+    found = rule("mi-bound:mi=random,charge=calibrated,draw=coupled", model)
+    assert isinstance(found, Coupled)
+    assert found.rule.charge == charge
+    assert not with_tables(model, save(file, tables())).residuals  # other tables leave something else
+
+
+def test_mutual_information_follows_by_formula() -> None:
+    """sum_v p_i(v) KL(q_{j|v} || m_j) from what is said after each symbol alone, capped by both entropies, both ways averaged."""
+    head, prediction = tables(), Counting(MODEL)(CANVASES)
+    head.symbol.weight.mul_(10)  # which symbol is drawn matters
+    found = TableMI(head)(prediction, Counting(MODEL), Streams(0, torch.arange(len(CANVASES))))
+    p, capped = prediction.log_probs.double().exp(), torch.zeros_like(found)
+    for row, i, j in torch.nonzero(pairs(prediction.masked)).tolist():
+        one, zero = prediction.rows(torch.tensor([row] * 4)), torch.zeros(4, dtype=torch.long)
+        state = head.after(head.begin(one, torch.tensor([[i, j]] * 4), MODEL), zero, torch.arange(4), MODEL)
+        q, weight = head.shifted(state, zero + 1).double().exp(), p[row, i] / p[row, i].sum()
+        mixture = weight @ q
+        nats = float(weight @ (q * (q.log() - mixture.log())).sum(1))
+        capped[row, i, j] = min(nats, *(float(-(x * x.log()).sum()) for x in (p[row, i], p[row, j])))
+    assert float(capped.max()) > 0.05
+    assert torch.allclose(found, 0.5 * (capped + capped.mT), atol=1e-5)
+    with torch.inference_mode():
+        assert torch.equal(TableMI(head)(Counting(MODEL)(CANVASES), Counting(MODEL), Streams(0, torch.arange(len(CANVASES)))), found)
+    for row in range(len(CANVASES)):
+        alone = TableMI(head)(prediction.rows(torch.tensor([row])), Counting(MODEL), Streams(0, torch.arange(1)))
+        assert torch.equal(alone[0], found[row])

@@ -6,8 +6,8 @@ from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.selectors.one_at_a_time import OneAtATime
 from pairmi.selectors.ranking import ranked, take
+from pairmi.selectors.wrappers import OneAtATime
 from pairmi.spec import rule
 from pairmi.types import Reason, Selection, Turn
 from rules import reckless, singly

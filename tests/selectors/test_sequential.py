@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from pairmi.selectors.ranking import By
-from pairmi.selectors.sequential import Sequential
-from pairmi.selectors.top_k import TopK
+from pairmi.selectors.top_k import Sequential, TopK
 from pairmi.types import PairmiError
 from rules import situation
 

@@ -27,3 +27,9 @@ def test_tables_save_passes_at_no_price() -> None:
 def test_a_cost_needs_tables() -> None:
     with pytest.raises(PairmiError, match="cost: model 'sudoku4' has no tables"):
         cost_of_coupling(load("sudoku4"), "top-k")
+    with pytest.raises(PairmiError, match="cost: model 'sudoku' has no tables, or top-k draws by none"):
+        cost_of_coupling(load("sudoku"), "top-k")
+    for spec in ("top-k:k=9,draw=coupled", "top-k:k=9,draw=coupled,defer=0.01"):
+        found = cost_of_coupling(load("sudoku"), spec, boards=1)
+        assert found["coupling"] > 0
+        assert found["members"] <= 9

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pairmi.tasks.sudoku.formats import to_text
+from pairmi.tasks.sudoku.rules import to_text
 from pairmi.types import PairmiError
 from studies.sudoku_files import Record, read_puzzles, to_board
 
@@ -197,5 +197,5 @@ def test_another_length_is_refused() -> None:
 
 
 def test_numba_is_not_needed() -> None:
-    code = "import sys; import pairmi.tasks.sudoku.formats; sys.exit('numba' in sys.modules)"
+    code = "import sys; import pairmi.tasks.sudoku.rules; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

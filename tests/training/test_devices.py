@@ -18,11 +18,11 @@ from pairmi.backbones.identity import identify
 from pairmi.backbones.masked_lm import Settings
 from pairmi.backbones.transformer import TransformerConfig
 from pairmi.model import Model
-from pairmi.training.denoise import Denoise, DenoiseConfig, new_network
 from pairmi.training.distill import Distill, DistillConfig, make_head
 from pairmi.training.loop import fit
 from pairmi.training.processes import Processes
 from pairmi.types import Backbone
+from studies.denoise import Denoise, DenoiseConfig, new_network
 
 PROTEIN = esmc.Shape(16, 1, 2)
 SIZES = {"inner": 16, "forms": 4, "rank": 4, "mixer": 8}

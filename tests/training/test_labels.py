@@ -280,7 +280,7 @@ def test_the_command_line_refuses_what_is_no_part_and_no_sudoku(tmp_path: Path, 
     assert main([*common, "--part", "x", "--backbone", "sudoku4"]) == 2
     assert "--part x: expected K/N, such as 0/2" in capsys.readouterr().err
     assert main([*common, "--backbone", "sudoku4"]) == 2
-    assert "sudoku4 is no 9x9 Sudoku model and none of proteins; states can be drawn for these only" in capsys.readouterr().err
+    assert "sudoku4 is no 9x9 Sudoku model and none of proteins or of text; states can be drawn for these only" in capsys.readouterr().err
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.training.denoise import Denoise, DenoiseConfig
 from pairmi.training.loop import fit, learning_rate, read_log
 from pairmi.types import PairmiError
+from studies.denoise import Denoise, DenoiseConfig
 
 SCHEDULE: dict[str, Any] = {"steps": 60, "warmup": 5, "decay": 0.4, "save_every": 4, "evaluate_every": 6, "quiet": True}
 
@@ -78,8 +78,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(run: Path) -> subprocess.Popen:
-    command = [sys.executable, __file__, str(run)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    command, paths = [sys.executable, __file__, str(run)], os.pathsep.join(filter(None, sys.path))  # where pytest finds the experiments
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths})
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -249,6 +249,27 @@ def test_the_log_has_what_was_measured(whole: Path) -> None:
     assert all(record.keys() == {"step", "seconds", "rate", "loss", "sure"} for record in log)
     assert [record["rate"] for record in log] == [learning_rate(int(record["step"]) - 1, 60, 5, 0.4) for record in log]
     assert json.loads((whole / "log.jsonl").read_text().splitlines()[-1])["step"] == 60
+
+
+def test_a_run_with_a_deadline_goes_by_time_where_that_is_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("pairmi.training.loop.time.monotonic", lambda: now[0])
+    slowed = job()
+    real = slowed.advance
+
+    def slow(step: int, rate: float) -> float:
+        now[0] += 3.0
+        return real(step, rate)
+
+    monkeypatch.setattr(slowed, "advance", slow)
+    rates = load_tensors(fit(slowed, tmp_path / "slow", **SCHEDULE, seconds=60.0))[1]["rates"]
+    assert len(rates) == 21  # 60 steps were planned, of which each takes three seconds
+    assert rates[-1] == pytest.approx(learning_rate(59, 60, 5, 0.4))
+    assert sorted(rates[10:], reverse=True) == rates[10:]
+    now[0] = 0.0
+    assert load_tensors(fit(job(), tmp_path / "quick", **SCHEDULE, seconds=1e9))[1]["rates"] == [
+        learning_rate(step, 60, 5, 0.4) for step in range(60)
+    ]
 
 
 if __name__ == "__main__":

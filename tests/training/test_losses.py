@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pairmi.training.losses import LOSSES, balanced, mse, root
+from pairmi.training.losses import LOSSES, balanced, mse, poisson, root
 
 TRUE = torch.tensor([[0.1, 0.5, 0.0], [0.01, 0.02, 0.03]])
 WITHIN = torch.tensor([[True, True, False], [True, True, True]])
@@ -42,3 +42,15 @@ def test_balanced_is_one_less_r2_of_each_state() -> None:
     means = torch.stack([row[w].mean().expand(3) for row, w in zip(TRUE, WITHIN, strict=True)])
     assert mean(balanced(means, TRUE, WITHIN, floor=0.0)) == pytest.approx(1)
     assert mean(balanced(means, TRUE, WITHIN, floor=1.0)) < 0.1
+
+
+def test_noise_does_not_move_the_least_of_the_poisson_deviance() -> None:
+    """Labels of 0 and 0.2, as often: the best guess is their mean; by square roots it is less."""
+    noisy, all_of = torch.tensor([[0.0, 0.2]]), torch.ones(1, 2, dtype=torch.bool)
+    guesses = torch.linspace(0.01, 0.2, 191)
+    best = {
+        loss: float(guesses[torch.stack([loss(guess.expand(1, 2), noisy, all_of)[0] for guess in guesses]).argmin()])
+        for loss in (poisson, root)
+    }
+    assert best[poisson] == pytest.approx(0.1, abs=2e-3)
+    assert best[root] < 0.095

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor, nn
 
 from pairmi.training.optimizer import MuonAdamW, Rates, orthogonalise
-from pairmi.types import PairmiError
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -135,10 +134,3 @@ def test_the_state_is_flat_named_and_says_everything() -> None:
         tensor.copy_(early.state[name])
     run(second, late, range(3, 6))
     assert all(torch.equal(second[name], whole[name]) for name in whole)
-
-
-def test_rates_are_scaled_together() -> None:
-    scaled = Rates(muon=0.02, adam=0.002, momentum=0.9).scaled(0.5)
-    assert (scaled.muon, scaled.adam, scaled.momentum) == (0.01, 0.001, 0.9)
-    with pytest.raises(PairmiError, match="Rates: the learning rates can be scaled by a positive factor only, got 0"):
-        Rates().scaled(0.0)

@@ -18,13 +18,14 @@ from pairmi.training.loop import read_log
 from pairmi.training.processes import Processes, together
 from pairmi.types import PairmiError
 
+DENOISER = Path(__file__).parents[2] / "experiments" / "denoiser.py"
 TINY = ["--width", "8", "--depth", "1", "--heads", "1", "--batch", "48", "--grids", "20", "--threads", "1"]
 
 
-def train(run: Path, processes: int, steps: int = 6, what: Sequence[str] = ("denoiser", *TINY)) -> list[float]:
+def train(run: Path, processes: int, steps: int = 6, what: Sequence[str] = (str(DENOISER), "--", *TINY)) -> list[float]:
     """The losses that a run logged; every process prints nothing but its bar."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
-    arguments = ["pairmi.training", *what, "--run", str(run), "--steps", str(steps), "--device", "cpu"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    arguments = [*what, "--run", str(run), "--steps", str(steps), "--device", "cpu"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-2000:]
     return [record["loss"] for record in read_log(run / "log.jsonl")]
@@ -85,7 +86,7 @@ def test_every_process_needs_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert main(["train", "denoiser", "--run", str(tmp_path), *TINY, "--device", "cuda"]) == 2
+    assert main(["train", "head", "--labels", str(tmp_path), "--run", str(tmp_path), "--device", "cuda"]) == 2
     assert "device='cuda': torch sees no GPU here; use device='cpu'" in capsys.readouterr().err
 
 
@@ -108,7 +109,7 @@ def test_any_number_of_processes_learns_the_same_head(tmp_path: Path) -> None:
     labels, settings = labelled(model, 60)
     write_shard(shard_file(tmp_path / "labels", 0), labels, {"settings": settings, "provenance": {}})
     sizes = ["--batch", "12", "--inner", "8", "--forms", "2", "--rank", "4", "--mixer", "4", "--threads", "1"]
-    what = ["head", "--backbone", str(backbone), "--labels", str(tmp_path / "labels"), *sizes]
+    what = ["-m", "--", "pairmi.training", "head", "--backbone", str(backbone), "--labels", str(tmp_path / "labels"), *sizes]
     losses = {count: train(tmp_path / str(count), count, what=what) for count in (1, 2, 4)}
     assert losses[2] == pytest.approx(losses[1], rel=1e-5)
     assert losses[4] == pytest.approx(losses[1], rel=1e-5)

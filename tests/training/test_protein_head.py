@@ -13,10 +13,10 @@ from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.probe import Probe
 from pairmi.store import read_store, square
-from pairmi.tasks.protein.scores import masked_perplexity
 from pairmi.training.length_buckets import typical_share
 from pairmi.training.states import family_name
 from proteins import family_members, opinionated_weights, write_fasta
+from studies.protein_corpus import masked_perplexity
 
 SIZES = ["--inner", "16", "--forms", "4", "--rank", "4", "--mixer", "8"]
 

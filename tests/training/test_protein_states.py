@@ -7,7 +7,7 @@ import torch
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.tasks.protein.fasta import Record, read_proteins
-from pairmi.training.states import ProteinStates, States, family_name
+from pairmi.training.states import ProteinStates, States, family_name, length_of
 from pairmi.types import PairmiError
 from proteins import family_members, opinionated_weights, write_fasta
 
@@ -35,7 +35,7 @@ def test_states_are_a_function_of_seed_and_shard(model: Model, states: ProteinSt
 
 def test_a_shard_has_one_length_both_sources_and_no_state_twice(model: Model, states: ProteinStates) -> None:
     drawn = states.draw(model, 0, 3, 20)
-    assert {len(state.tokens) for state in drawn} == {states.length(0, 3)}
+    assert {len(state.tokens) for state in drawn} == {length_of(map(len, (record.text for record in states.records)), 0, 3)}
     assert len({tuple(state.tokens.tolist()) for state in drawn}) == len(drawn) == 20
     assert Counter(state.source for state in drawn)["generating"] == 8
     assert {state.rule for state in drawn} == {"", *RULES}
@@ -55,10 +55,9 @@ def test_masked_sequences_are_named_by_their_family(model: Model, states: Protei
 
 
 def test_lengths_come_as_often_as_among_the_sequences() -> None:
-    records = [Record(f"p{n}", f"p{n}", "A" * length) for n, length in enumerate([10] * 50 + [20] * 30 + [30] * 20)]
-    states = ProteinStates(records)
+    lengths = [10] * 50 + [20] * 30 + [30] * 20
     for shards, error in ((10, 0.11), (200, 0.02)):
-        found = Counter(states.length(5, shard) for shard in range(shards))
+        found = Counter(length_of(lengths, 5, shard) for shard in range(shards))
         assert np.allclose([found[length] / shards for length in (10, 20, 30)], [0.5, 0.3, 0.2], atol=error)
 
 

@@ -33,3 +33,11 @@ def test_too_few_different_states_are_named() -> None:
     almost = torch.tensor([0, 1, 2, 3, 0, 1, 4, 4])
     with pytest.raises(PairmiError, match="sequences of 8 positions give 1 different states, 12 are wanted; give more or longer ones"):
         SequenceStates((), [almost]).draw(MODEL, 0, 0, 12)
+
+
+def test_a_rule_that_fills_everything_in_one_pass_leaves_its_turn_to_the_next() -> None:
+    rules = ("top-k:k=8", "sequential")
+    states = SequenceStates(COMPLETE, rules=rules).draw(MODEL, 0, 0, 4)  # one trajectory a round, and shard 0 begins with top-k
+    assert {state.rule for state in states if state.source == "generating"} == {"sequential"}
+    with pytest.raises(PairmiError, match="give 0 different states"):
+        SequenceStates((), [torch.full((8,), 4)], rules=rules[:1]).draw(MODEL, 0, 0, 4)

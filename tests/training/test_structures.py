@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import pairmi
-from pairmi.backbones.proteinmpnn_features import ALONG, KINDS
+from pairmi.backbones.proteinmpnn_features import ALONG, BASES
 from pairmi.cli import main
 from pairmi.loading import load
 from pairmi.mi.head import LowRankConfig, LowRankHead
@@ -82,18 +82,18 @@ def test_the_head_learns_over_structures_and_is_loaded_for_any(made: Path) -> No
     assert out.passes < 12
 
 
-def test_the_head_is_that_of_its_structure_by_the_kinds_of_pairs(made: Path) -> None:
+def test_the_head_is_that_of_its_structure_by_what_it_says_of_pairs(made: Path) -> None:
     """Two structures of one length: the same canvas, hidden states and beliefs, and still another answer."""
     models = load_structures(made / "pdb")
     one, two = models[family_name("one")], models[family_name("two")]
     torch.manual_seed(0)
-    head = LowRankHead(LowRankConfig(128, 20, kinds=KINDS, inner=8, forms=2, rank=2))
+    head = LowRankHead(LowRankConfig(128, 20, relations=one.backbone.relation_width, inner=8, forms=2, rank=2))
     prediction = one(torch.full((3, 8), 20))
     first, second = (related(head, model).estimate(prediction) for model in (one, two))
     assert not torch.allclose(first, second)
     partly = one(torch.where(torch.arange(8) < 6, 20, 3).expand(3, 8))  # some known: other shapes inside, the same pairs
     assert torch.equal(related(head, one).estimate(partly)[0] > 0, pairs(6) > 0)
-    with pytest.raises(PairmiError, match="knows pairs by their kinds, and no backbone has told them"):
+    with pytest.raises(PairmiError, match="reads what a backbone knows of pairs, and none has told it"):
         head.estimate(prediction)
 
 
@@ -102,16 +102,19 @@ def pairs(count: int) -> torch.Tensor:
     return torch.outer(known, known).fill_diagonal_(0)
 
 
-def test_kinds_are_symmetric_and_say_how_far_residues_are_apart(made: Path) -> None:
-    kinds = load("proteinmpnn", structure=cut(made / "long.pdb", A=(53, 120))).backbone.kinds
-    assert torch.equal(kinds, kinds.t())
-    assert int(kinds.max()) < KINDS
-    assert (kinds == 0).any()  # more than 48 residues: some exchange no message
-    along = (torch.diagonal(kinds, 1) - 1) % ALONG
-    assert (along == 0).all()
-    assert ((torch.diagonal(kinds, 3) - 1) % ALONG == 2).all()
-    chains = load("proteinmpnn", structure=cut(made / "chains.pdb", A=(53, 56), B=(57, 60))).backbone.kinds
-    assert (chains[3, 4] - 1) % ALONG == ALONG - 1  # the next residue, but of another chain
+def test_relations_are_edges_distances_and_steps(made: Path) -> None:
+    backbone = load("proteinmpnn", structure=cut(made / "long.pdb", A=(53, 120))).backbone
+    rows = torch.tensor([5, 40])
+    found = backbone.relations(rows)
+    assert found.shape == (2, 68, backbone.relation_width)
+    edges, near, along = found.split([128, BASES, ALONG], dim=2)
+    linked = (edges != 0).any(2)
+    assert linked.sum(1).tolist() == [48, 48]  # more than 48 residues: some exchange no message
+    assert torch.equal(edges[0, backbone.near[5, 7]], backbone.links[5, 7])
+    assert torch.equal(near[0, 40], near[1, 5])
+    assert along[0, :12].argmax(1).tolist() == [4, 4, 3, 2, 1, 0, 1, 2, 3, 4, 4, 4]
+    chains = load("proteinmpnn", structure=cut(made / "chains.pdb", A=(53, 56), B=(57, 60))).backbone
+    assert int(chains.relations(torch.tensor([3]))[0, 4, -ALONG:].argmax()) == ALONG - 1  # the next residue, but of another chain
 
 
 def test_a_folder_without_structures_is_named(tmp_path: Path) -> None:

@@ -3,21 +3,13 @@
 from dataclasses import dataclass
 
 from pairmi.backbones.masked_lm import MaskedLM, Settings
-from pairmi.backbones.pretrained import library, read_network
+from pairmi.backbones.pretrained import library
 from pairmi.backbones.translation import Translation
 from pairmi.types import PairmiError
 
 RESIDUES = "LAGVSERTIDPKQNFYMHWC"  # in the order of ESM-C's own ids, which are 4..23
+# All models of the family share one vocabulary of 33 tokens, so no tokenizer's files are needed; their other logit columns are not used.
 TRANSLATION = Translation({residue: 4 + place for place, residue in enumerate(RESIDUES)}, mask=32, before=(0,), after=(2,))
-
-
-def load(source: str, settings: Settings) -> MaskedLM:
-    """A folder or a hub id, such as "biohub/ESMC-300M", as a backbone.
-
-    All models of the family share one vocabulary of 33 tokens, so the tokenizer's files are not needed; of their 64 logit columns only
-    the 20 of the standard residues are used.
-    """
-    return MaskedLM(read_network(source, settings.attention), TRANSLATION, settings)
 
 
 @dataclass(frozen=True)
@@ -34,18 +26,13 @@ class Shape:
         if min(self.width, self.depth, self.heads, self.longest) < 1 or self.width % (2 * self.heads):
             raise PairmiError(f"esmc.Shape: sizes must be >= 1 and width an even multiple of heads, got {self}")
 
-    @property
-    def inner(self) -> int:
-        """Of the network in a block, as in the published models: 8/3 of the width, up to a multiple of 256."""
-        return -(-8 * self.width // (3 * 256)) * 256
-
 
 def build(shape: Shape, settings: Settings | None = None) -> MaskedLM:
     """A network of this shape with random weights."""
     transformers, settings = library("esmc"), settings or Settings()
     config = transformers.EsmcConfig(
         hidden_size=shape.width,
-        intermediate_size=shape.inner,
+        intermediate_size=-(-8 * shape.width // (3 * 256)) * 256,  # as in the published models: 8/3 of the width, up to a multiple of 256
         num_hidden_layers=shape.depth,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.heads,

@@ -1,31 +1,53 @@
-"""Masked models of the Hugging Face family: ESM-2, BERT and whatever else `AutoModelForMaskedLM` reads, and diffusion models of text."""
+"""Masked models of the Hugging Face family, from files or from the caller: what `AutoModelForMaskedLM` reads, and text diffusion models."""
 
+import copy
+from itertools import chain
 from typing import Any
+
+from torch import nn
 
 from pairmi.backbones.families import MASKED_LM, Family
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.pretrained import read_network
 from pairmi.backbones.text import Text, read_tokenizer
-from pairmi.backbones.translation import RESIDUES, Translation, around, blanks_beside
+from pairmi.backbones.translation import RESIDUES, Translation, blanks_beside
 from pairmi.types import PairmiError
 
 
 def load(
-    source: str,
-    settings: Settings,
-    family: Family = MASKED_LM,
-    tokenizer: Any = None,
-    allow_code: bool = False,
-    revision: str | None = None,
+    name: str, settings: Settings, family: Family = MASKED_LM, tokenizer: Any = None, allow_code: bool = False, revision: str | None = None
 ) -> MaskedLM:
     """A folder or a hub id as a backbone.
 
     Of a protein model the alphabet is the 20 standard residues in alphabetical order; of any other its ordinary tokens in the order of
     their ids, as they are: pieces of words, too. Text over them is read and written by its tokenizer.
     """
-    words = read_tokenizer(source, tokenizer, allow_code, revision, family.tokenizer)
-    network = read_network(source, settings.attention, family.loader, allow_code, revision)
-    return MaskedLM(network, translate(words, source, family, network.config), settings, family)
+    words = read_tokenizer(name, tokenizer, allow_code, revision, family.tokenizer)
+    network = read_network(name, settings.attention, family.loader, allow_code, revision)
+    return MaskedLM(network, translate(words, name, family, network.config), settings, family)
+
+
+def checked_network(network: Any) -> Any:
+    """What can be a network of `transformers`."""
+    if not isinstance(network, nn.Module) or next(network.parameters(), None) is None:
+        raise PairmiError(f"model: expected a network of transformers with its weights, got {type(network).__name__}")
+    return network
+
+
+def held(network: Any, translation: Translation, family: Family = MASKED_LM) -> MaskedLM:
+    """A network that the caller already holds, untouched, as a backbone: where it lives, in its own precision."""
+    place = str(next(checked_network(network).parameters()).device)
+    return MaskedLM(twin(network), translation, Settings(device=place, precision="float32"), family)  # float32: as its weights are
+
+
+def twin(network: nn.Module) -> nn.Module:
+    """A copy of the modules over the same tensors: what is frozen, wrapped or switched to evaluation in it stays as it was in the first.
+
+    It takes no memory for weights. Training the first one changes the twin, too.
+    """
+    tensors = chain(network.parameters(), network.buffers())
+    shared = {id(one): nn.Parameter(one.detach(), False) if isinstance(one, nn.Parameter) else one.detach() for one in tensors}
+    return copy.deepcopy(network, shared)
 
 
 def translate(tokenizer: Any, source: str, family: Family = MASKED_LM, config: Any = None) -> Translation:
@@ -40,8 +62,9 @@ def translate(tokenizer: Any, source: str, family: Family = MASKED_LM, config: A
         raise PairmiError(f"load: the tokenizer of {source} knows no symbols; its files (tokenizer.json or vocab.txt) are missing")
     if speaks_protein(ordinary):
         ordinary = {residue: ordinary[residue] for residue in RESIDUES}
-    before, after = around(tokenizer(tokenizer.mask_token)["input_ids"], tokenizer.mask_token_id)
-    return Translation(ordinary, tokenizer.mask_token_id, before, after, _text(tokenizer, ordinary))
+    mask, framed = tokenizer.mask_token_id, tokenizer(tokenizer.mask_token)["input_ids"]
+    before, after = framed[: framed.index(mask)], framed[framed.index(mask) + 1 :]
+    return Translation(ordinary, mask, tuple(before), tuple(after), _text(tokenizer, ordinary))
 
 
 def _generated(tokenizer: Any, source: str, family: Family, config: Any) -> Translation:

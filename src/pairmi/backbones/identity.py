@@ -1,7 +1,5 @@
 """By what labels, heads and workers know a backbone: its weights, its table, or the name that its author gives it."""
 
-from typing import Protocol, runtime_checkable
-
 from torch import nn
 
 from pairmi.backbones.checkpoint import fingerprint
@@ -9,21 +7,12 @@ from pairmi.model import innermost
 from pairmi.types import Backbone, PairmiError
 
 
-@runtime_checkable
-class Identified(Protocol):
-    """A backbone whose author vouches for what it computes: another `identity` is another function."""
-
-    @property
-    def identity(self) -> str:
-        """Such as "potts-v2"."""
-        ...
-
-
 def identify(backbone: Backbone) -> str:
-    """A short name for what a backbone computes with."""
+    """A short name for what a backbone computes with; by an `identity`, such as "potts-v2", its author vouches for that."""
     backbone = innermost(backbone)
-    if isinstance(backbone, Identified):
-        return str(backbone.identity)
+    given = getattr(backbone, "identity", None)
+    if given is not None:
+        return str(given)
     if isinstance(backbone, nn.Module) and (weights := backbone.state_dict()):
         return fingerprint(weights)
     raise PairmiError(

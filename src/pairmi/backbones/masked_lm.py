@@ -1,6 +1,5 @@
 """Any masked language model of `transformers` as a backbone."""
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,12 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pairmi.backbones.families import MASKED_LM, Family
-from pairmi.backbones.precision import named, products_in
-from pairmi.backbones.rowwise import make_rowwise
+from pairmi.backbones.products import make_rowwise, named, products_in
 from pairmi.backbones.translation import Translation
 from pairmi.types import Attention, PairmiError, Places, Prediction, Tokens, Vocab
 
-DEPTH, WIDTH = ("num_hidden_layers", "n_blocks"), ("hidden_size", "hidden_dim")  # what configurations call them
+DEPTH = ("num_hidden_layers", "n_blocks")  # what configurations call it
 LONGEST = ("max_position_embeddings", "max_sequence_length", "model_length")
 _ASKED: ContextVar[Places | None] = ContextVar("outputs that are asked for", default=None)  # None = all
 
@@ -46,6 +44,8 @@ class MaskedLM(nn.Module):
     def __init__(self, network: Any, translation: Translation, settings: Settings, family: Family = MASKED_LM) -> None:
         super().__init__()
         place, depth, layer = chosen_device(settings.device), told_size(network.config, DEPTH), settings.layer
+        if depth is None:
+            raise PairmiError(f"MaskedLM: the configuration of a {network.config.model_type} tells none of {', '.join(DEPTH)}")
         dtype = named(settings.precision or ("float16" if place.type == "cuda" else "float32"), "MaskedLM")
         if layer is not None and not -depth - 1 <= layer <= depth:
             raise PairmiError(
@@ -64,55 +64,32 @@ class MaskedLM(nn.Module):
         if self.narrow and _narrowed not in last._forward_pre_hooks.values():  # a network may be wrapped again
             last.register_forward_pre_hook(_narrowed)
         self.vocab: Vocab = translation.vocab
-        self.layers: tuple[int, ...] = (
-            depth if layer is None else layer % (depth + 1),
-        )  # whose states are reported as `hidden`, side by side
+        self.depth = depth  # also the last layer that can be reported
+        self.layers: tuple[int, ...] = (depth if layer is None else layer % (depth + 1),)  # reported as `hidden`, side by side
         self.attention = settings.attention
         positions = usable_positions(network)
         self.longest = None if positions is None else positions - translation.added
-
-    @property
-    def width(self) -> int:
-        """Of the hidden states of one layer."""
-        return told_size(self.network.config, WIDTH)
-
-    @property
-    def depth(self) -> int:
-        """The number of blocks, and the last layer that can be reported."""
-        return told_size(self.network.config, DEPTH)
-
-    def matrices(self) -> dict[str, int]:
-        """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
-        return {name: 1 for name, parameter in self.named_parameters() if ".layers." in name and parameter.ndim == 2}
 
     def reporting(self, layers: Sequence[int]) -> "MaskedLM":
         """The same weights, reporting the hidden states of these layers (0 = the embedding)."""
         if not layers or not all(0 <= layer <= self.depth for layer in layers):
             raise PairmiError(f"MaskedLM: layers must be one or more of 0..{self.depth}, got {list(layers)}")
-        other = copy.copy(self)
-        other.layers = tuple(layers)
-        return other
-
-    def __copy__(self) -> "MaskedLM":
         other = MaskedLM.__new__(MaskedLM)
-        other.__dict__ = self.__dict__.copy()
+        other.__dict__ = self.__dict__ | {"layers": tuple(layers)}
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as configuration and weights: what transformers hangs on a network for its hidden states does not."""
         settings = replace(self.settings, device=str(next(self.parameters()).device))
-        weights = self.network.state_dict()
-        return _rebuilt, (type(self.network), self.network.config, weights, self.translation, settings, self.family, self.layers)
-
-    def forward(self, tokens: Tokens) -> Prediction:
-        """One pass: normalised log-probabilities of the usable symbols, hidden states of the chosen layer, attention if asked for."""
-        return self._predicted(tokens, None)
+        network = (type(self.network), self.network.config, self.network.state_dict(), self.layers)
+        return _rebuilt, (*network, self.translation, settings, self.family)
 
     def at(self, tokens: Tokens, places: Places) -> Prediction:
-        """The same of some positions of each row only; no logits are computed elsewhere."""
-        return self._predicted(tokens, places)
+        """One pass, of some positions of each row only; no logits are computed elsewhere."""
+        return self.forward(tokens, places)
 
-    def _predicted(self, tokens: Tokens, places: Places | None) -> Prediction:
+    def forward(self, tokens: Tokens, places: Places | None = None) -> Prediction:
+        """One pass: normalised log-probabilities of the usable symbols, hidden states of the chosen layer, attention if asked for."""
         if self.longest is not None and tokens.shape[1] > self.longest:
             raise PairmiError(
                 f"MaskedLM: a canvas of {tokens.shape[1]} positions is too long for this model; at most {self.longest} "
@@ -124,19 +101,17 @@ class MaskedLM(nn.Module):
         ids, asked = self.translation.inputs(tokens), where
         if self.attention and rows == 1:  # eager attention multiplies a lone row by another kernel: give it a twin
             ids, asked = ids.expand(2, -1), None if where is None else where.expand(2, -1)
+        options: dict[str, Any] = {"output_attentions": True} if self.attention else {}
+        if self.family.timed:
+            options |= {"timesteps": torch.zeros(len(ids), device=ids.device), "return_dict": True}
         with products_in(self.dtype, tokens.device.type), _asking(asked if self.narrow else None):
-            out = self.network(input_ids=ids, output_hidden_states=True, **self._options(len(ids), ids.device))
+            out = self.network(input_ids=ids, output_hidden_states=True, **options)
         logits = out.logits[:rows] if where is not None and self.narrow else self._ours(out.logits[:rows], where)
         hidden = torch.cat([self._ours(out.hidden_states[layer][:rows], where).float() for layer in self.layers], dim=2)
         attention = self._averaged(out.attentions)[:rows] if self.attention else None
         if attention is not None and places is not None:
             attention = gathered(gathered(attention, places).mT, places).mT
         return Prediction(tokens if places is None else tokens.gather(1, places), self.translation.log_probs(logits), hidden, attention)
-
-    def _options(self, rows: int, device: torch.device) -> dict[str, Any]:
-        """What else the network is called with."""
-        attention = {"output_attentions": True} if self.attention else {}
-        return attention | ({"timesteps": torch.zeros(rows, device=device), "return_dict": True} if self.family.timed else {})
 
     def _ours(self, values: Float[Tensor, "B T X"], where: Places | None) -> Float[Tensor, "B Q X"]:
         return self.translation.within(values) if where is None else gathered(values, where)
@@ -168,27 +143,16 @@ def gathered(values: Float[Tensor, "B T X"], where: Places) -> Float[Tensor, "B 
     return values.gather(1, where[:, :, None].expand(-1, -1, values.shape[2]))
 
 
-def told_size(config: Any, names: Sequence[str]) -> int:
-    """A size that a configuration has under one of these names."""
-    found = [getattr(config, name, None) for name in names]
-    if not any(found):
-        raise PairmiError(f"MaskedLM: the configuration of a {config.model_type} tells none of {', '.join(names)}")
-    return next(int(size) for size in found if size)
+def told_size(config: Any, names: Sequence[str]) -> Any:
+    """What a configuration has under one of these names; None = nothing."""
+    return next((size for size in (getattr(config, name, None) for name in names) if size), None)
 
 
-def _rebuilt(
-    kind: Any,
-    config: Any,
-    weights: dict[str, Tensor],
-    translation: Translation,
-    settings: Settings,
-    family: Family,
-    layers: tuple[int, ...],
-) -> MaskedLM:
+def _rebuilt(kind: Any, config: Any, weights: dict[str, Tensor], layers: tuple[int, ...], *rest: Any) -> MaskedLM:
     """What travelled, put together again."""
     network = kind(config)
     network.load_state_dict(weights)
-    return MaskedLM(network, translation, settings, family).reporting(layers)
+    return MaskedLM(network, *rest).reporting(layers)
 
 
 def chosen_device(name: str | None) -> torch.device:
@@ -207,11 +171,8 @@ def usable_positions(network: Any) -> int | None:
 
     The family of RoBERTa, and with it ESM, numbers positions from after the padding id.
     """
-    positions = next((size for size in (getattr(network.config, name, None) for name in LONGEST) if size), None)
-    tables = [
-        module for name, module in network.named_modules() if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
-    ]
-    first = 0
-    if network.config.model_type == "esm" or any(table.padding_idx is not None for table in tables):
-        first = network.config.pad_token_id + 1
+    positions = told_size(network.config, LONGEST)
+    tables = [module for name, module in network.named_modules() if name.endswith("position_embeddings")]
+    padded = any(isinstance(table, nn.Embedding) and table.padding_idx is not None for table in tables)
+    first = network.config.pad_token_id + 1 if padded or network.config.model_type == "esm" else 0
     return positions - first if isinstance(positions, int) and positions > 0 else None

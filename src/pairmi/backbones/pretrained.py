@@ -69,14 +69,17 @@ def told(error: Exception) -> str:
 
 
 def _in_one_line(source: str, error: Exception) -> str:
-    said = told(error)
     if Path(source).is_dir():
-        return f"load: cannot read the folder {source} as a masked language model ({said})"
+        return f"load: cannot read the folder {source} as a masked language model ({told(error)})"
+    remedy = f"where there is a network: hf download {source} --local-dir FOLDER; then load FOLDER"
+    return f"load: cannot get {source!r} from the model hub ({_why(error)}); {remedy}"
+
+
+def _why(error: Exception) -> str:
+    """Why something did not come from the hub."""
     from huggingface_hub import constants
 
-    why = "HF_HUB_OFFLINE is set and it is not in the cache" if constants.HF_HUB_OFFLINE else said
-    remedy = f"where there is a network: hf download {source} --local-dir FOLDER; then load FOLDER"
-    return f"load: cannot get {source!r} from the model hub ({why}); {remedy}"
+    return "HF_HUB_OFFLINE is set and it is not in the cache" if constants.HF_HUB_OFFLINE else told(error)
 
 
 def read_kind(source: str, allow_code: bool = False, revision: str | None = None) -> str:
@@ -98,11 +101,7 @@ def read_kind(source: str, allow_code: bool = False, revision: str | None = None
 
 
 def read_network(
-    source: str,
-    attention: bool = False,
-    loader: str = "AutoModelForMaskedLM",
-    allow_code: bool = False,
-    revision: str | None = None,
+    source: str, attention: bool = False, loader: str = "AutoModelForMaskedLM", allow_code: bool = False, revision: str | None = None
 ) -> Any:
     """The network with all its weights, in float32; with `attention`, such that it can report attention weights."""
     with reading(source) as transformers:
@@ -121,3 +120,32 @@ def read_network(
             f"load: {source} has no weights for {missing[0]} ({len(missing)} missing in all); it is not a whole masked language model"
         )
     return network
+
+
+def file_of(source: str, file: str, what: str) -> Path:
+    """Where a file is: `source` itself if it is one, else in that folder, else fetched from the hub's owner/name or owner/name@revision.
+
+    Nothing but this file is fetched; what was fetched before is found without a network.
+    """
+    place = Path(source)
+    if place.is_dir():
+        if not (place / file).is_file():
+            raise PairmiError(f"{what}: the folder {source} has no {file}")
+        return place / file
+    name, _, revision = source.partition("@")
+    if place.is_file() or HUB_ID.fullmatch(name) is None or place.suffix == Path(file).suffix:
+        return place
+    try:
+        from huggingface_hub import errors, hf_hub_download
+    except ImportError:
+        raise PairmiError(f"{what}: {name!r} is on the model hub; pip install 'pairmi[hub]', or give a file or a folder") from None
+    try:
+        return Path(hf_hub_download(name, file, revision=revision or None))
+    except errors.RevisionNotFoundError:
+        raise PairmiError(f"{what}: {name!r} has no revision {revision!r} on the model hub") from None
+    except errors.RemoteEntryNotFoundError:
+        raise PairmiError(f"{what}: {name!r} has no {file} on the model hub (other formats are not read)") from None
+    except errors.RepositoryNotFoundError:
+        raise PairmiError(f"{what}: the model hub has no {name!r}, or it is private and you are not logged in") from None
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, errors.HfHubHTTPError, OSError) as error:
+        raise PairmiError(f"{what}: cannot get {name!r} from the model hub ({_why(error)}); give a file or a folder") from error

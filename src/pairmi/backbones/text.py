@@ -47,12 +47,11 @@ class Text:
         unknown, mask = self.tokenizer.unk_token_id, self.tokenizer.mask_token_id
         found = []
         for i, (start, end) in zip(made["input_ids"], spans, strict=True):
-            lost = i == unknown and i not in self._names
-            found.append(text[start:end] if lost and end > start else self.blank if i == mask else self._names.get(i) or self._special(i))
+            if i == unknown and i not in self._names and end > start:
+                found.append(text[start:end])
+            else:
+                found.append(self.blank if i == mask else self._names.get(i) or str(self.tokenizer.convert_ids_to_tokens(i)))
         return found
-
-    def _special(self, i: int) -> str:
-        return str(self.tokenizer.convert_ids_to_tokens(i))
 
     @cached_property
     def _names(self) -> dict[int, str]:
@@ -75,18 +74,16 @@ def read_tokenizer(
         if not callable(given) or not callable(getattr(given, "get_vocab", None)):
             raise PairmiError(f"load: tokenizer= takes an object, a folder or the name of a class, got {type(given).__name__}")
         return given
-    tried: list[str] = []
+    kind, places, tried = "AutoTokenizer", [source, otherwise] if given is None else [str(given)], []
+    if re.fullmatch(r"\w+Tokenizer(Fast)?", str(given)):
+        kind, places = str(given), [source]
     with reading(source) as transformers:
-        kind, places = "AutoTokenizer", [source if given is None else str(given)]
-        if given is not None and re.fullmatch(r"\w+Tokenizer(Fast)?", str(given)):
-            kind, places = str(given), [source]
-            if kind not in dir(transformers):
-                raise PairmiError(f"load: transformers has no tokenizer class {kind!r}; give another, an object or a folder")
-        for place in [*places, *([otherwise] if otherwise and given is None else [])]:
+        if kind not in dir(transformers):
+            raise PairmiError(f"load: transformers has no tokenizer class {kind!r}; give another, an object or a folder")
+        for place in filter(None, places):
+            commit = revision if place == source else None
             try:
-                found = getattr(transformers, kind).from_pretrained(
-                    place, trust_remote_code=allow_code, revision=revision if place == source else None
-                )
+                found = getattr(transformers, kind).from_pretrained(place, trust_remote_code=allow_code, revision=commit)
             except READING as error:
                 tried.append(f"{kind} of {place} ({told(error)})")
             else:

@@ -9,10 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pairmi.backbones.precision import in_full, named, products_in
-from pairmi.backbones.rowwise import Rowwise
+from pairmi.backbones.products import Rowwise, in_full, named, products_in
 from pairmi.counting import joined
-from pairmi.types import Attention, LogProbs, PairmiError, Prediction, Tokens, Vocab
+from pairmi.types import Attention, PairmiError, Prediction, Tokens, Vocab
 
 CACHED_ROWS = 32  # whose activations stay in the cache of a CPU
 
@@ -77,6 +76,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, report_attention: bool = False, precision: str = "float32") -> None:
         super().__init__()
         self.config, self.report_attention = config, report_attention
+        self.length, self.width, self.depth = config.length, config.width, config.depth
         self.dtype = named(precision, "Transformer")  # of the matrix products in the blocks
         self.layers: tuple[int, ...] = (config.depth,)  # which streams are reported as `hidden`, side by side
         self.vocab = Vocab(tuple(config.symbols), config.blanks)
@@ -89,30 +89,10 @@ class Transformer(nn.Module):
         nn.init.normal_(self.position, std=0.5)
         nn.init.zeros_(self.readout.weight)
 
-    @property
-    def length(self) -> int:
-        """The number of positions."""
-        return self.config.length
-
-    @property
-    def width(self) -> int:
-        """Of the stream."""
-        return self.config.width
-
-    @property
-    def depth(self) -> int:
-        """The number of blocks, and the last layer that can be reported."""
-        return self.config.depth
-
-    def matrices(self) -> dict[str, int]:
-        """The parameters that are matrices inside the blocks, with the number of matrices that are stacked in each."""
-        parts = {"qkv": 3, "mix": 1, "up": 1, "down": 1}
-        return {f"blocks.{n}.{part}.weight": stacked for n in range(self.config.depth) for part, stacked in parts.items()}
-
     def reporting(self, layers: Sequence[int]) -> "Transformer":
         """The same weights, reporting the streams after these blocks (0 = before the first) as hidden states."""
-        if not layers or not all(0 <= layer <= self.config.depth for layer in layers):
-            raise PairmiError(f"Transformer: layers must be one or more of 0..{self.config.depth}, got {list(layers)}")
+        if not layers or not all(0 <= layer <= self.depth for layer in layers):
+            raise PairmiError(f"Transformer: layers must be one or more of 0..{self.depth}, got {list(layers)}")
         other = copy.copy(self)
         other.layers = tuple(layers)
         return other
@@ -127,11 +107,6 @@ class Transformer(nn.Module):
                 streams.append(block(streams[-1]))
         return streams
 
-    def log_probs(self, hidden: Float[Tensor, "B L D"]) -> LogProbs:
-        """Normalised log-probabilities from the last stream, in float32 whatever the precision of the blocks."""
-        with in_full(hidden.device.type):
-            return functional.log_softmax(self.readout(self.norm(hidden)), dim=-1)
-
     def forward(self, tokens: Tokens) -> Prediction:
         """One pass; outside of training, on a CPU, a few rows at a time."""
         if torch.is_grad_enabled() or tokens.device.type != "cpu" or len(tokens) <= CACHED_ROWS:
@@ -142,7 +117,9 @@ class Transformer(nn.Module):
         streams = self.streams(tokens)
         attention = self._attention(streams) if self.report_attention else None
         hidden = torch.cat([streams[layer] for layer in self.layers], dim=2) if len(self.layers) > 1 else streams[self.layers[0]]
-        return Prediction(tokens, self.log_probs(streams[-1]), hidden, attention)
+        with in_full(tokens.device.type):  # whatever the precision of the blocks
+            log_probs = functional.log_softmax(self.readout(self.norm(streams[-1])), dim=-1)
+        return Prediction(tokens, log_probs, hidden, attention)
 
     def _attention(self, streams: list[Tensor]) -> Attention:
         """Attention weights averaged over blocks and heads."""

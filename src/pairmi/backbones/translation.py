@@ -3,14 +3,14 @@
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from pairmi.info import LARGE, PIECE
 from pairmi.types import LogProbs, PairmiError, Places, Tokenizer, Tokens, Vocab
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"  # the standard amino acids: the alphabet of a protein model, in this order unless it has its own
@@ -59,19 +59,28 @@ class Translation:
 
     def log_probs(self, logits: Float[Tensor, "B L C"]) -> LogProbs:
         """The usable columns, normalised among themselves in float32."""
+        if len(self.ids) < LARGE or logits.device.type != "cpu" or logits.requires_grad:
+            return functional.log_softmax(self._usable(logits).float(), dim=-1)
+        out = logits.new_empty(*logits.shape[:2], len(self.ids), dtype=torch.float32)
+        pieces = (values.flatten(0, 1).split(max(1, PIECE // len(self.ids))) for values in (logits, out))
+        for some, normal in zip(*pieces, strict=True):  # what is picked stays in the cache: no copy of all logits is made
+            torch.log_softmax(self._usable(some).float(), dim=-1, out=normal)
+        return out
+
+    def _usable(self, logits: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
+        """Of all columns those of our symbols."""
         runs = self._runs
+        if len(runs) == 1:
+            return logits[..., runs[0][0] : runs[0][1]]
         if len(runs) <= RUNS:  # six times as fast as picking columns one by one, at large vocabularies
-            usable = torch.cat([logits[:, :, first:last] for first, last in runs], dim=2)
-        else:
-            usable = logits[:, :, self._table(logits.device)[:-1]]
-        return functional.log_softmax(usable.float(), dim=-1)
+            return torch.cat([logits[..., first:last] for first, last in runs], dim=-1)
+        return logits[..., self._table(logits.device)[:-1]]
 
     @cached_property
     def _runs(self) -> list[tuple[int, int]]:
         """The usable ids, in our order, as runs of consecutive ones: first, and behind the last."""
-        ids = list(self.ids.values())
-        breaks = [0, *(n for n in range(1, len(ids)) if ids[n] != ids[n - 1] + 1), len(ids)]
-        return [(ids[start], ids[end - 1] + 1) for start, end in pairwise(breaks)]
+        ids = np.array(list(self.ids.values()))
+        return [(int(run[0]), int(run[-1]) + 1) for run in np.split(ids, np.flatnonzero(np.diff(ids) != 1) + 1)]
 
     def _table(self, device: torch.device) -> Int[Tensor, " N"]:
         """The model's id of each of ours, the mask last; made once for a device."""
@@ -93,20 +102,12 @@ class Translation:
         """Our ids of what the model's own tokenizer made of a sequence, with or without the special tokens around it."""
         listed = self.stripped(ids.tolist())
         known = {theirs: our for our, theirs in enumerate(self.ids.values())} | {self.mask: len(self.ids)}
-        strange = [i for i in listed if i not in known]
-        if strange:
-            raise PairmiError(
-                f"token ids: {strange[0]} is no usable symbol of this model's tokenizer (a special token inside the sequence?)"
-            )
+        if strange := [i for i in listed if i not in known]:
+            said = "is no usable symbol of this model's tokenizer (a special token inside the sequence?)"
+            raise PairmiError(f"token ids: {strange[0]} {said}")
         return torch.tensor([known[i] for i in listed], dtype=torch.long)
 
 
 def blanks_beside(symbols: Container[str]) -> str:
     """What can stand for an unknown position beside these symbols."""
     return "".join(blank for blank in "._" if blank not in symbols) or next(blank for blank in SPARE if blank not in symbols)
-
-
-def around(ids: list[Any], mask: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The special tokens in front of and behind the mask in a tokenised sequence that is one mask."""
-    place = ids.index(mask)
-    return tuple(ids[:place]), tuple(ids[place + 1 :])

@@ -10,12 +10,12 @@ from pairmi import api
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.pretrained import library
 from pairmi.backbones.translation import Translation
-from pairmi.bench.speed import Given, Peak
+from pairmi.bench.speed import Given, Peak, seconds
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.model import Model
-from pairmi.selectors.in_blocks import InBlocks
 from pairmi.selectors.mi_bound import MIBound
+from pairmi.selectors.wrappers import InBlocks
 from pairmi.spec import rule
 
 WIDTH, GIGABYTE = 64, 1e9
@@ -47,7 +47,7 @@ def block_costs(symbols: int, length: int, block: int, draws: int = 2, rounds: i
     shared = torch.rand(1, block, block, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     given = MIBound(Given((shared + shared.mT) * (1 - torch.eye(block))), budget=5.0)
     whole = torch.randn(1, length, symbols)
-    softmax = min(_spent(lambda: whole.log_softmax(-1)) for _ in range(rounds))
+    softmax = min(seconds(lambda: whole.log_softmax(-1)) for _ in range(rounds))
     del whole
     works: dict[str, Callable[[], tuple[int, int]]] = {
         f"MI, {draws} draws": lambda: (api.mutual_information(model, tokens[0], draws=draws, block=block).rows, 1),
@@ -64,25 +64,8 @@ def block_costs(symbols: int, length: int, block: int, draws: int = 2, rounds: i
             spent = time.process_time() - start
             times.append(((spent - inside[0]) / rows, spent))
         beside, spent = min(times)
-        yield {
-            "what": name,
-            "rows": rows,
-            "passes": passes,
-            "gigabytes": peak.most / GIGABYTE,
-            "core_seconds": spent,
-            "beside_ms_a_row": 1e3 * beside,
-            "softmaxes_a_row": beside / softmax,
-            "softmax_ms": 1e3 * softmax,
-            "symbols": symbols,
-            "length": length,
-            "block": block,
-        }
-
-
-def _spent(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+        found = (name, rows, passes, peak.most / GIGABYTE, spent, 1e3 * beside, beside / softmax)
+        yield dict(zip(COLUMNS, found, strict=True)) | {"softmax_ms": 1e3 * softmax, "symbols": symbols, "length": length, "block": block}
 
 
 def _decoded(model: Model, tokens: torch.Tensor, selector: Any) -> tuple[int, int]:

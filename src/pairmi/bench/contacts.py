@@ -13,7 +13,7 @@ from pairmi.info import apc
 from pairmi.mi.maps import Way
 from pairmi.tasks.protein.antibody import heavy_regions
 from pairmi.tasks.protein.contacts import chance, precision
-from pairmi.tasks.protein.structures import Structure
+from pairmi.tasks.protein.scaffold import Structure
 from pairmi.types import Backbone
 
 SEPARATIONS = (6, 24)
@@ -69,10 +69,8 @@ def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Pat
         for good, color, label in ((True, "#009E73", "L strongest: contact"), (False, "#D55E00", "L strongest: none")):
             axis.scatter(j[best][right == good], i[best][right == good], s=9, color=color, label=label)
         axis.scatter(i[contacts[i, j]], j[contacts[i, j]], s=5, color="k", marker="s", label="true contact")
-        found = precision(scores[method], contacts, SEPARATIONS[0], length)
-        axis.set_title(
-            f"{structure.name}: {method}\nprecision at L {found:.2f}, chance {chance(contacts, SEPARATIONS[0]):.2f}", fontsize=10
-        )
+        found, luck = precision(scores[method], contacts, SEPARATIONS[0], length), chance(contacts, SEPARATIONS[0])
+        axis.set_title(f"{structure.name}: {method}\nprecision at L {found:.2f}, chance {luck:.2f}", fontsize=10)
         axis.set(xlabel="residue", ylabel="residue")
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

@@ -9,9 +9,10 @@ from torch import Tensor
 from pairmi.backbones.tabular import Tabular
 from pairmi.commit import acceptance, residual
 from pairmi.counting import Counting
+from pairmi.deferring import WAITS, Deferring
 from pairmi.draw import Streams
-from pairmi.pricing.sets import Sets
-from pairmi.types import Prediction, Selection, Selector, Tokens, Turn
+from pairmi.pricing.sets import Sets, placed
+from pairmi.types import Selector, Tokens, Turn
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Exact:
     total_variation: float
     valid: float  # q(support of p)
     passes: float
-    rows: float
+    rows: float  # not a number where verified drafts are as long as what they hold lets them be
     accepted: float  # of the drafts that were put to the test; 1 where none was
 
 
@@ -64,13 +65,10 @@ def evaluate(world: Tabular, canvas: Int[Tensor, " L"], selector: Selector, veri
         selection = selector(Turn(prediction, meter, streams, nodes.state))
         if verify:
             needed = selection.chosen.sum(1) - (selection.chosen.sum(1) == prediction.masked.sum(1)).long()
-            passes, rows = passes + float(nodes.mass[needed > 0].sum()), rows + float((nodes.mass * needed).sum())
-            children, trial = _verified_children(world, meter, nodes, Sets(selection, prediction, meter))
-            tested, accepted = tested + trial[0], accepted + trial[1]
-        elif selection.coupling is not None:
-            children = _coupled_children(world, nodes, Sets(selection, prediction, meter))
-        else:
-            children = _children(world, nodes, prediction, selection)
+            spent = torch.nan if isinstance(selection.coupling, Deferring) else float((nodes.mass * needed).sum())
+            passes, rows = passes + float(nodes.mass[needed > 0].sum()), rows + spent
+        children, trial = _children(world, meter, nodes, Sets(selection, prediction, meter), verify)
+        tested, accepted = tested + trial[0], accepted + trial[1]
         full = ~(children.tokens == mask).any(1)
         alive, which = _ends(world, children.tokens[full])
         ended.index_add_(0, which, children.mass[full][alive])
@@ -95,83 +93,42 @@ def _ends(world: Tabular, tokens: Tokens) -> tuple[Bool[Tensor, " F"], Int[Tenso
     return alive, fits[alive].long().argmax(1)
 
 
-def _completions(world: Tabular, tokens: Tokens, chosen: Bool[Tensor, "B L"]) -> tuple[Int[Tensor, "C L"], Int[Tensor, " C"]]:
-    """Every way to fill the chosen positions of each context that some sequence of the support allows, and its context."""
-    parent, member = torch.nonzero(world.consistent(tokens), as_tuple=True)
-    filled = torch.where(chosen[parent], world.support[member], tokens[parent])
-    unique = torch.unique(torch.cat([parent[:, None], filled], dim=1), dim=0)
-    return unique[:, 1:], unique[:, 0]
+def _children(world: Tabular, meter: Counting, nodes: _Nodes, sets: Sets, verify: bool) -> tuple[_Nodes, tuple[float, float]]:
+    """Every outcome of filling the sets, rank by rank, with a rejection at each member if that is tested; and the mass tested and accepted.
 
-
-def _children(world: Tabular, nodes: _Nodes, prediction: Prediction, selection: Selection) -> _Nodes:
-    """Independent draws from the marginals at the chosen positions; all impossible outcomes of a context are one dead child."""
-    chosen, size = selection.chosen, world.vocab.size
-    tokens, parent = _completions(world, nodes.tokens, chosen)
-    log_p = prediction.log_probs[parent].gather(2, tokens.clamp_max(size - 1)[:, :, None])[:, :, 0]
-    mass = nodes.mass[parent] * torch.where(chosen[parent], log_p, 0).sum(1).exp()
-    return _with_dead(nodes, selection, tokens, mass, parent, size)
-
-
-def _with_dead(nodes: _Nodes, selection: Selection, tokens: Tokens, mass: Tensor, parent: Tensor, size: int) -> _Nodes:
-    """The children of contexts, with one more for what they lack in probability."""
-    chosen, lost = selection.chosen, nodes.mass - torch.zeros_like(nodes.mass).index_add(0, parent, mass)
-    dead = torch.nonzero(lost > 1e-13 * nodes.mass)[:, 0]
-    tokens = torch.cat([tokens, torch.where(chosen[dead], size + 1, nodes.tokens[dead])])
-    parent, mass = torch.cat([parent, dead]), torch.cat([mass, lost[dead]])
-    state = {name: value[parent] for name, value in selection.state.items()}
-    return _Nodes(tokens, mass, torch.zeros(len(tokens), dtype=torch.bool), state)
-
-
-def _coupled_children(world: Tabular, nodes: _Nodes, sets: Sets) -> _Nodes:
-    """Draws rank by rank, each shifted by those before it; all impossible outcomes of a context are one dead child."""
-    size, parent, tokens, mass, state = sets.size, torch.arange(len(nodes.tokens)), nodes.tokens, nodes.mass, sets.begin()
-    done: list[tuple[Tensor, Tensor, Tensor]] = []
-    for n in range(int(size.max())):
-        full, more = size[parent] == n, size[parent] > n
-        done.append((tokens[full], mass[full], parent[full]))
-        tokens, mass, parent, state = tokens[more], mass[more], parent[more], {name: value[more] for name, value in state.items()}
-        member = (sets.order[parent] == n).long().argmax(1)
-        log_p = sets.drawn_from(state, n, parent, member)
-        row, symbol = torch.nonzero(log_p > -torch.inf, as_tuple=True)
-        after = tokens[row].scatter(1, member[row][:, None], symbol[:, None])
-        alive = world.consistent(after).any(1)
-        row, symbol, tokens = row[alive], symbol[alive], after[alive]
-        mass, parent = mass[row] * log_p[row, symbol].exp(), parent[row]
-        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
-    tokens, mass, parent = (torch.cat(parts) for parts in zip(*done, (tokens, mass, parent), strict=True))
-    return _with_dead(nodes, sets.selection, tokens, mass, parent, world.vocab.size)
-
-
-def _verified_children(world: Tabular, meter: Counting, nodes: _Nodes, sets: Sets) -> tuple[_Nodes, tuple[float, float]]:
-    """Every outcome of verification: a rejection at each member, or all accepted; and the mass that was tested and accepted."""
-    order, size, prediction = sets.order, sets.size, sets.prediction
-    tokens, parent = _completions(world, nodes.tokens, order == 0)
-    first = (order[parent] == 0).long().argmax(1)
-    pick = tokens.gather(1, first[:, None])
-    mass = nodes.mass[parent] * prediction.log_probs[parent, first].gather(1, pick)[:, 0].exp()
-    state = sets.after({name: value[parent] for name, value in sets.begin().items()}, 0, pick[:, 0])
-    out: list[tuple[Tensor, Tensor, Tensor, bool]] = []
-    tested = accepted = 0.0
-    for n in range(1, int(size.max()) + 1):
+    All impossible outcomes of a context are one dead child.
+    """
+    order, size, tokens, mass = sets.order, sets.size, nodes.tokens, nodes.mass
+    parent, state, tested, accepted = torch.arange(len(tokens)), sets.begin(), 0.0, 0.0
+    out: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    for n in range(int(size.max()) + 1):
         done = size[parent] == n
-        out.append((tokens[done], mass[done], parent[done], True))
+        out.append((tokens[done], mass[done], parent[done], torch.full_like(parent[done], verify)))
         tokens, mass, parent, state = tokens[~done], mass[~done], parent[~done], {name: value[~done] for name, value in state.items()}
         if not len(tokens):
             break
         member = (order[parent] == n).long().argmax(1)
-        conditional = meter(tokens).log_probs[torch.arange(len(tokens)), member]
-        marginal = sets.drawn_from(state, n, parent, member)
-        keep = mass[:, None] * marginal.exp() * acceptance(conditional, marginal)
-        redraw = residual(conditional, marginal)
-        redraw = (mass - keep.sum(1)).clamp_min(0)[:, None] * redraw / redraw.sum(1, keepdim=True)
-        tested, accepted = tested + float(mass.sum()), accepted + float(keep.sum())
-        row, symbol = torch.nonzero(redraw > 0, as_tuple=True)
-        out.append((tokens[row].scatter(1, member[row][:, None], symbol[:, None]), redraw[row, symbol], parent[row], False))
-        row, symbol = torch.nonzero(keep > 0, as_tuple=True)
-        tokens, mass, parent = tokens[row].scatter(1, member[row][:, None], symbol[:, None]), keep[row, symbol], parent[row]
+        marginal, late = sets.judged(state, n, parent, member)
+        keep = mass[:, None] * marginal.exp()
+        if verify and n:
+            conditional = meter(tokens).log_probs[torch.arange(len(tokens)), member]
+            keep = keep * acceptance(conditional, marginal)
+            redraw = residual(conditional, marginal)
+            redraw = (mass - keep.sum(1)).clamp_min(0)[:, None] * redraw / redraw.sum(1, keepdim=True) * ~late[:, None]
+            tested, accepted = tested + float(mass[~late].sum()), accepted + float(keep[~late].sum())
+            row, symbol = torch.nonzero(redraw > 0, as_tuple=True)
+            rejected = tokens[row].scatter(1, member[row][:, None], symbol[:, None])
+            out.append((rejected, redraw[row, symbol], parent[row], torch.zeros_like(row)))
+        row, symbol = sets.outcomes(keep > 0, late)
+        filled = placed(tokens[row], member[row], symbol)
+        alive = world.consistent(filled).any(1)
+        row, symbol, tokens = row[alive], symbol[alive], filled[alive]
+        mass, parent = torch.where(symbol == WAITS, mass[row], keep[row, symbol]), parent[row]
         state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
-    parents = torch.cat([part[2] for part in out])
-    ready = torch.cat([torch.full_like(part[2], part[3], dtype=torch.bool) for part in out])
-    memory = {name: value[parents] for name, value in sets.selection.state.items()}
-    children = _Nodes(torch.cat([part[0] for part in out]), torch.cat([part[1] for part in out]), ready, memory)
-    return children, (tested, accepted)
+    tokens, mass, parent, ready = (torch.cat(parts) for parts in zip(*out, strict=True))
+    lost = nodes.mass - torch.zeros_like(nodes.mass).index_add(0, parent, mass)
+    dead = torch.nonzero(lost > 1e-13 * nodes.mass)[:, 0]
+    tokens = torch.cat([tokens, torch.where(sets.selection.chosen[dead], world.vocab.size + 1, nodes.tokens[dead])])
+    mass, parent, ready = torch.cat([mass, lost[dead]]), torch.cat([parent, dead]), torch.cat([ready, torch.zeros_like(dead)])
+    memory = {name: value[parent] for name, value in sets.selection.state.items()}
+    return _Nodes(tokens, mass, ready.bool(), memory), (tested, accepted)

@@ -1,7 +1,8 @@
 """Rules on the same boards: a grid of settings measured, each set beside one-by-one decoding and beside the others."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,32 +12,74 @@ from numpy import ndarray
 from pairmi.bench import report, sudoku
 from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.measuring import Measuring, recorded
 from pairmi.bench.stats import paired_difference
 from pairmi.commit import Sampling
 from pairmi.model import Model
 from pairmi.spread.local import Local
-from pairmi.spread.units import Engine, Failure
+from pairmi.spread.placed import placed
+from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.types import PairmiError
 
 Record = Mapping[str, Any]
-COLUMNS = (
-    "rule",
-    "verified",
-    "boards",
-    "quality",
-    "against",
-    "passes",
-    "rows",
-    "probe_rows",
-    "accepted",
-    "ms",
-    "pass_ms",
-    "mi_ms",
-    "rule_ms",
-    "loop_ms",
-)
+Settings = Mapping[str, Any]
+TIMES = {"ms": "seconds_per_board"} | {f"{part}_ms": f"{part}_seconds" for part in ("pass", "mi", "rule", "loop")}
+COLUMNS = ("rule", "verified", "boards", "quality", "against", "passes", "rows", "probe_rows", "accepted", *TIMES)
 REFERENCE = "sequential"
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """The job of a setting: decode the boards by its rule."""
+
+    model: Model
+    boards: Boards
+
+    def on(self, device: str) -> "Measuring":
+        """The same with its network on another device."""
+        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
+
+    def unit(self, settings: Settings) -> Unit:
+        """The unit of a setting; its name says the rule, and all settings by their hash."""
+        how = settings["sampling"]
+        task = task_name(f"{settings['rule']}{' verified' if how['verify'] else ''}", settings)
+        return Unit(task, how["seed"], 0, len(self.boards.canvases), backbone_hash(self.model), (settings,))
+
+    def __call__(self, unit: Unit) -> Outcome:
+        """The measurement; absent if something raises."""
+        made, failures = bisect_failures(self._measured, unit.items, lambda _: unit.name)
+        return Outcome(unit, made[0] if made else None, tuple(failures))
+
+    def _measured(self, settings: Sequence[Settings]) -> dict[str, Any]:
+        (how,) = settings
+        return sudoku.measure(self.model, self.boards, how["rule"], Sampling(**how["sampling"]), how["batch"])
+
+
+def recorded(
+    job: Measuring, grid: Sequence[Settings], ledger: Ledger, engine: Engine, report: Callable[[Failure], object]
+) -> Iterator[dict[str, Any]]:
+    """The records of a grid, in its order; what the ledger does not hold is measured, in any order, and written as it comes.
+
+    A setting that cannot be measured is reported and left out; after the last record `Incomplete` is raised.
+    """
+    units = {unit.name: unit for unit in map(job.unit, grid)}
+    held = {name: record for name, unit in units.items() if (record := ledger.find(unit.items[0])) is not None}
+    missing = [unit for name, unit in units.items() if name not in held]
+
+    def outcomes() -> Iterator[Outcome]:
+        yield from (Outcome(units[name], record) for name, record in held.items())
+        for outcome in engine.run(job, missing, in_order=False) if missing else ():
+            if outcome.value is not None:  # with where its times come from
+                outcome = replace(outcome, value=ledger.add(outcome.unit.items[0], outcome.value | {"engine": str(engine)}))
+            yield outcome
+
+    arrived: dict[str, dict[str, Any] | None] = {}
+    turn = deque(units)
+    for outcome in settled(outcomes(), report):
+        arrived[outcome.unit.name] = outcome.value
+        while turn and turn[0] in arrived:
+            record = arrived.pop(turn.popleft())
+            if record is not None:
+                yield record
 
 
 def sweep(
@@ -58,8 +101,7 @@ def sweep(
 
 def each(record: Record, what: str) -> Float[ndarray, " N"]:
     """A figure of every board: good, passes or rows."""
-    values = record["each"][what]
-    return np.array([float(value) for value in values])
+    return np.array([float(value) for value in record["each"][what]])
 
 
 def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[str, Any]]:
@@ -67,10 +109,9 @@ def rows_for_people(records: Sequence[Record], reference: Record) -> list[dict[s
     rows = []
     for record in records:
         gap = paired_difference(100 * each(record, "good"), 100 * each(reference, "good"))
-        times = {"ms": "seconds_per_board"} | {f"{part}_ms": f"{part}_seconds" for part in ("pass", "mi", "rule", "loop")}
         row = {"rule": record["settings"]["rule"], "verified": "yes" if record["settings"]["sampling"]["verify"] else ""}
         row |= {name: record[name] for name in ("boards", "quality", "passes", "rows", "probe_rows", "accepted")}
-        row |= {name: round(1e3 * record[source], 3) for name, source in times.items()}
+        row |= {name: round(1e3 * record[source], 3) for name, source in TIMES.items()}
         rows.append(row | {"against": f"{gap.value:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]"})
     return rows
 
@@ -82,9 +123,10 @@ def is_reference(record: Record) -> bool:
 
 def reference_among(records: Sequence[Record]) -> Record:
     """The record that is the reference."""
-    for record in filter(is_reference, records):
-        return record
-    raise PairmiError(f"frontiers: '{REFERENCE}' is not among the rules; it is what the others are compared with")
+    found = next(filter(is_reference, records), None)
+    if found is None:
+        raise PairmiError(f"frontiers: '{REFERENCE}' is not among the rules; it is what the others are compared with")
+    return found
 
 
 def loss_free(records: Sequence[Record], reference: Record, slack: float = 1.0) -> list[Record]:

@@ -23,21 +23,15 @@ LEVELS = 10  # bins of the masked fraction
 COLUMNS = ("estimate", "states", "pairs", "mean", "r2", "spearman", "mae", "auroc")
 
 
-class EntropyProduct:
+def entropy_product(prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
     """H_i H_j: what an estimate that knows nothing of dependence can say."""
-
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        """The product of the entropies."""
-        entropies = entropy(prediction.log_probs)
-        return pair_matrix(entropies[:, :, None] * entropies[:, None, :], prediction.masked)
+    entropies = entropy(prediction.log_probs)
+    return pair_matrix(entropies[:, :, None] * entropies[:, None, :], prediction.masked)
 
 
-class Constant:
-    """The same for all pairs."""
-
-    def __call__(self, prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
-        """One."""
-        return pairs(prediction.masked).double()
+def constant(prediction: Prediction, backbone: Backbone, rng: RowStreams) -> PairMatrix:
+    """One for all pairs."""
+    return pairs(prediction.masked).double()
 
 
 def contenders(model: Model, heads: Sequence[str]) -> Iterator[tuple[str, Model, PairwiseMI, bool]]:
@@ -47,12 +41,11 @@ def contenders(model: Model, heads: Sequence[str]) -> Iterator[tuple[str, Model,
         head = cast(PairwiseMI, guided.head)
         yield Path(file).stem, guided, head, False
         yield f"{Path(file).stem}, shuffled", guided, Shuffled(head), True
-    yield "constant", model, Constant(), True
-    yield "entropy product", model, EntropyProduct(), True
+    yield "constant", model, constant, True
+    yield "entropy product", model, entropy_product, True
     yield "attention", model, Attended(), True
-    graph = model.graph
-    if graph is not None:
-        yield "structural", model, Structural(graph), True
+    if model.graph is not None:
+        yield "structural", model, Structural(model.graph), True
 
 
 def predicted_by(mi: PairwiseMI, model: Model, labels: Labels, batch: int = 64) -> Float[Tensor, "S T"]:
@@ -95,8 +88,7 @@ def fidelity_records(model: Model, labels: Labels, settings: Mapping[str, Any], 
     if not len(labels):
         raise PairmiError("bench head: no labelled state of a test grid; make more labels")
     within = labels.known(model.vocab.size)
-    graph = model.graph
-    linked = None if graph is None else triangle(graph[None])[0] > 0
+    linked = None if model.graph is None else triangle(model.graph[None])[0] > 0
     estimates = {"probe": labels.mi}
     for name, reader, mi, fitted in contenders(model, heads):
         values = predicted_by(mi, reader, labels)
@@ -113,7 +105,7 @@ def draw_calibration(curves: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
     """Predicted against true, both in nats, with the diagonal."""
     plt = report.pyplot()
     figure, axis = plt.subplots(figsize=(5, 5), layout="constrained")
-    top = max(max(point["predicted"], point["true"]) for curve in curves.values() for point in curve)
+    top = max((max(point["predicted"], point["true"]) for curve in curves.values() for point in curve), default=1.0)
     axis.plot([0, top], [0, top], color="tab:gray", lw=0.8)
     for name, curve in curves.items():
         axis.plot([point["predicted"] for point in curve], [point["true"] for point in curve], marker="o", ms=4, lw=1.2, label=name)

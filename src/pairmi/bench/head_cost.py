@@ -58,7 +58,7 @@ def cost_records(heads: Mapping[str, tuple[Backbone, PairwiseMI]], tokens: Token
     Passes and estimates are timed alternately and the share is the median of the ratios, so that a machine that is busy with
     something else disturbs both alike. A head that takes more than a pass is timed on `few` rows only.
     """
-    records = []
+    records: list[dict[str, Any]] = []
     with torch.inference_mode():
         for name, (backbone, head) in heads.items():
             sample, meter = backbone(tokens[:few]), Counting(backbone)
@@ -67,17 +67,9 @@ def cost_records(heads: Mapping[str, tuple[Backbone, PairwiseMI]], tokens: Token
             prediction, streams = backbone(some), Streams(0, torch.arange(len(some)))
             head(prediction, meter, streams)
             times = [(seconds(lambda: backbone(some)), seconds(lambda: head(prediction, meter, streams))) for _ in range(rounds)]  # noqa: B023
-            records.append(
-                {
-                    "head": name,
-                    "parameters": sum(p.numel() for p in head.parameters()) if isinstance(head, torch.nn.Module) else 0,
-                    "head_mflop": arithmetic[1] / few / 1e6,
-                    "pass_mflop": arithmetic[0] / few / 1e6,
-                    "flop_share": arithmetic[1] / arithmetic[0],
-                    "head_ms": 1e3 * median(own for _, own in times),
-                    "pass_ms": 1e3 * median(one for one, _ in times),
-                    "time_share": median(own / one for one, own in times),
-                    "rows": len(some),
-                }
-            )
+            parameters = sum(p.numel() for p in head.parameters()) if isinstance(head, torch.nn.Module) else 0
+            record = {"head": name, "parameters": parameters, "rows": len(some), "time_share": median(own / one for one, own in times)}
+            for n, what in enumerate(("pass", "head")):
+                record |= {f"{what}_mflop": arithmetic[n] / few / 1e6, f"{what}_ms": 1e3 * median(pair[n] for pair in times)}
+            records.append(record | {"flop_share": arithmetic[1] / arithmetic[0]})
     return records

@@ -29,7 +29,8 @@ def _spelled_out(part: Any) -> Any:
     if isinstance(part, Tensor):
         return fingerprint({"": part})
     if is_dataclass(part):
-        return {"type": type(part).__name__} | {field.name: _spelled_out(getattr(part, field.name)) for field in fields(part)}
+        told = {field.name: getattr(part, field.name) for field in fields(part)}
+        return {"type": type(part).__name__} | {name: _spelled_out(value) for name, value in told.items() if value != ()}  # () says nothing
     return part if isinstance(part, str | int | float | bool | None) else type(part).__name__
 
 

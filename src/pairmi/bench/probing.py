@@ -26,22 +26,15 @@ def rows_records(labels: Labels, settings: Mapping[str, Any]) -> list[dict[str, 
     `full` is what a probe of all symbols of the open positions needs, `paper` the paper's 1 + N|V|, with the sequence's length for N.
     """
     full, paper = (1 + count * len(settings["symbols"]) for count in (labels.masked, labels.lengths))
-    return [
-        {
-            "group": group,
-            "states": int(some.sum()),
-            "rows": float(labels.rows[some].double().mean()),
-            "full": float(full[some].double().mean()),
-            "fewer": float(full[some].sum() / labels.rows[some].sum()),
-            "paper": float(paper[some].double().mean()),
-            "fewer_than_paper": float(paper[some].sum() / labels.rows[some].sum()),
-            "certificate": float(labels.bound[some].max()),
-            "asymmetry": float(labels.asymmetry[some].double().mean()),
-            "inconsistency": float(labels.inconsistency[some].double().mean()),
-        }
-        for group, some in groups(labels).items()
-        if bool(some.any())
-    ]
+    means = {"rows": labels.rows, "full": full, "paper": paper, "asymmetry": labels.asymmetry, "inconsistency": labels.inconsistency}
+    records: list[dict[str, Any]] = []
+    for group, some in groups(labels).items():
+        if bool(some.any()):
+            record = {name: float(values[some].double().mean()) for name, values in means.items()}
+            for name, rows in (("fewer", full), ("fewer_than_paper", paper)):
+                record[name] = float(rows[some].sum() / labels.rows[some].sum())
+            records.append({"group": group, "states": int(some.sum()), "certificate": float(labels.bound[some].max())} | record)
+    return records
 
 
 def sample(labels: Labels, count: int) -> Tokens:

@@ -22,13 +22,8 @@ from pairmi.types import Meter, PairMatrix, Places, Prediction, RowStreams, Sele
 SHAPE = TransformerConfig(width=260, depth=5, heads=4)  # 4.1 M parameters: the size of the paper's Sudoku model
 PASSES = 4  # of a decoding that are measured
 # Settings in which a rule fills several positions a pass, also where probabilities are random
-BUSY: dict[str, dict[str, Any]] = {
-    "top-k": {"k": 8},
-    "eb": {"budget": 40.0},
-    "threshold": {"threshold": 0.02},
-    "factor": {"factor": 9.0},
-    "mi-guided": {"budget": 40.0},
-}
+BUSY: dict[str, dict[str, Any]] = {"top-k": {"k": 8}, "eb": {"budget": 40.0}, "threshold": {"threshold": 0.02}, "factor": {"factor": 9.0}}
+BUSY["mi-guided"] = {"budget": 40.0}
 
 
 @dataclass(frozen=True)
@@ -51,19 +46,18 @@ class Ready:
 
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass, timed."""
-        start = time.process_time()
-        log_probs = self.log_probs.expand(len(tokens), -1, -1).clone()
-        hidden = log_probs.new_zeros(*tokens.shape, 1)
-        self.seconds += time.process_time() - start
-        return Prediction(tokens, log_probs, hidden)
+        return self._answer(tokens, lambda: self.log_probs.expand(len(tokens), -1, -1).clone())
 
     def at(self, tokens: Tokens, places: Places) -> Prediction:
         """The same of some positions, as masked language models can give them."""
+        return self._answer(tokens.gather(1, places), lambda: self.log_probs[places])
+
+    def _answer(self, tokens: Tokens, read: Callable[[], Tensor]) -> Prediction:
         start = time.process_time()
-        log_probs = self.log_probs[places]
-        hidden = log_probs.new_zeros(*places.shape, 1)
+        log_probs = read()
+        hidden = log_probs.new_zeros(*tokens.shape, 1)
         self.seconds += time.process_time() - start
-        return Prediction(tokens.gather(1, places), log_probs, hidden)
+        return Prediction(tokens, log_probs, hidden)
 
 
 class Peak(TorchDispatchMode):
@@ -106,9 +100,7 @@ def rules(batch: int, length: int, rng: torch.Generator) -> dict[str, Selector]:
     """Every rule, those that look at pairs with a random matrix."""
     shared = torch.rand(batch, length, length, generator=rng, dtype=torch.float64) ** 8
     given = Given(((shared + shared.transpose(1, 2)) / 2) * (1 - torch.eye(length)))
-    return {
-        name: rule(given, **BUSY.get(name, {})) if looks_at_pairs(name) else rule(**BUSY.get(name, {})) for name, rule in CATALOGUE.items()
-    }
+    return {name: rule(*([given] if looks_at_pairs(name) else []), **BUSY.get(name, {})) for name, rule in CATALOGUE.items()}
 
 
 def decoding_costs(symbols: int, length: int, batch: int, rounds: int = 3) -> Iterator[dict[str, Any]]:
@@ -131,17 +123,10 @@ def decoding_costs(symbols: int, length: int, batch: int, rounds: int = 3) -> It
                 softmaxes.append(seconds(lambda: whole.log_softmax(-1)))
             with Peak() as peak:
                 _spent(backbone, tokens, selector, sampling)
-            yield {
-                "rule": name,
-                "verified": verify,
-                "beside_ms": 1e3 * median(spent),
-                "softmax_ms": 1e3 * median(softmaxes),
-                "softmaxes": median(spent) / median(softmaxes),
-                "predictions": peak.most / (4 * batch * length * symbols),
-                "symbols": symbols,
-                "length": length,
-                "batch": batch,
-            }
+            beside, softmax, prediction = median(spent), median(softmaxes), 4 * batch * length * symbols
+            costs = {"beside_ms": 1e3 * beside, "softmax_ms": 1e3 * softmax, "softmaxes": beside / softmax}
+            costs |= {"predictions": peak.most / prediction, "symbols": symbols, "length": length, "batch": batch}
+            yield {"rule": name, "verified": verify} | costs
 
 
 def _spent(backbone: Ready, tokens: Tokens, selector: Selector, sampling: Sampling) -> float:
@@ -166,10 +151,6 @@ def selection_times(batch: int = 256, rounds: int = 5) -> Iterator[dict[str, Any
         for name, selector in rules(batch, SHAPE.length, rng).items():
             _spent(backbone, tokens, selector, Sampling(1))
             times = [(_spent(backbone, tokens, selector, Sampling(1)), seconds(lambda: model(tokens))) for _ in range(rounds)]
-            yield {
-                "rule": name,
-                "beside_ms": 1e3 * median(beside for beside, _ in times),
-                "pass_ms": 1e3 * median(one for _, one in times),
-                "share": median(beside / one for beside, one in times),
-                "batch": batch,
-            }
+            beside_ms, pass_ms = (1e3 * median(some) for some in zip(*times, strict=True))
+            share = median(beside / one for beside, one in times)
+            yield {"rule": name, "beside_ms": beside_ms, "pass_ms": pass_ms, "share": share, "batch": batch}

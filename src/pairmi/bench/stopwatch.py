@@ -4,14 +4,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from pairmi.model import Wrapped
-from pairmi.selectors.coupled import Coupled
-from pairmi.selectors.one_at_a_time import OneAtATime
-from pairmi.types import Backbone, Prediction, Selector, Tokens
-
-Part = TypeVar("Part")
+from pairmi.selectors.wrappers import Coupled, OneAtATime
+from pairmi.types import Backbone, Selector
 
 
 @dataclass
@@ -24,7 +21,7 @@ class Stopwatch:
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:
-        """Time what happens inside under this name."""
+        """Time what happens inside, or as a decorator every call, under this name."""
         self._turn()
         self._running.append(name)
         try:
@@ -41,42 +38,18 @@ class Stopwatch:
         self._since = now
 
 
-@dataclass(frozen=True)
-class Timed:
-    """An estimate ("mi") or a rule ("rule") under the watch."""
-
-    inner: Any
-    watch: Stopwatch
-    name: str
-
-    def __call__(self, *arguments: Any) -> Any:
-        """What it gives."""
-        with self.watch.during(self.name):
-            return self.inner(*arguments)
-
-
-def timed(part: Part, watch: Stopwatch, name: str) -> Part:
-    """The same under the watch."""
-    return cast(Part, Timed(part, watch, name))
-
-
 def timed_passes(backbone: Backbone, watch: Stopwatch) -> Backbone:
     """A backbone whose passes are timed."""
-
-    def call(tokens: Tokens) -> Prediction:
-        with watch.during("pass"):
-            return backbone(tokens)
-
-    return Wrapped(backbone, call)
+    return Wrapped(backbone, watch.during("pass")(backbone))
 
 
-def watched(rule: Selector, watch: Stopwatch) -> Selector:
+def watched(rule: Any, watch: Stopwatch) -> Selector:
     """A rule, and the estimate that it holds, if it holds one, under the watch."""
-    return timed(_with_timed_mi(rule, watch), watch, "rule")
+    return cast(Selector, watch.during("rule")(_with_timed_mi(rule, watch)))
 
 
-def _with_timed_mi(rule: Any, watch: Stopwatch) -> Selector:
+def _with_timed_mi(rule: Any, watch: Stopwatch) -> Any:
     if isinstance(rule, OneAtATime | Coupled):
         return replace(rule, rule=_with_timed_mi(rule.rule, watch))
     holds = is_dataclass(rule) and "mi" in {part.name for part in fields(rule)}
-    return cast(Selector, replace(rule, mi=timed(rule.mi, watch, "mi")) if holds else rule)
+    return replace(rule, mi=watch.during("mi")(rule.mi)) if holds else rule

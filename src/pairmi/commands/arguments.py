@@ -2,12 +2,11 @@
 
 import math
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-CANVAS = "a canvas ('.' or '_' = unknown), a file with one canvas a line, in FASTA or JSON lines (also .gz), or - for standard input"
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 
@@ -39,7 +38,7 @@ def number(least: float, most: float = math.inf, above: bool = False) -> Callabl
     return parsed
 
 
-positive, natural, seed = whole(1), whole(0), whole(0, 2**63 - 1)
+positive, natural, several, seed = whole(1), whole(0), whole(2), whole(0, 2**63 - 1)
 fraction, amount, rate = number(0.0, 1.0), number(0.0), number(0.0, above=True)
 
 
@@ -72,25 +71,3 @@ def folder(text: str) -> Path:
     if not text or not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise ArgumentTypeError(f"{text!r} is no folder that can be written" + (f": {str(there)!r} is a file" if there.is_file() else ""))
     return path
-
-
-def add_backbone(parser: ArgumentParser) -> None:
-    """`--backbone`."""
-    parser.add_argument("--backbone", default="sudoku", help="an embedded model, an exact world (see 'pairmi rules'), or a weights file")
-
-
-def add_engine(parser: ArgumentParser) -> None:
-    """The options that say where work is done."""
-    where = parser.add_argument_group("where it is done; no result but the times depends on it")
-    where.add_argument("--engine", default="local", choices=("local", "ray"), help="this process, or actors on Ray (extra 'ray')")
-    where.add_argument("--workers", type=positive, help="ray: how many, of one CPU core each; default: as many as this machine has")
-    where.add_argument("--gpus-per-worker", type=amount, default=0.0, help="ray: each worker computes on a GPU; 0.5 = two share one")
-
-
-def add_probe(parser: ArgumentParser) -> None:
-    """The options of a probe."""
-    forms = ("joint", "kl", "tv", "entropy")
-    parser.add_argument("--form", choices=forms, help="the definition of mutual information; default: joint, with --draws kl")
-    parser.add_argument("--floor", type=amount, help="what pruning may change, in nats; 0 = full probe; default: 0.01")
-    parser.add_argument("--draws", type=positive, help="unbiased estimates from so many rows a position, at any vocabulary; for kl and tv")
-    parser.add_argument("--batch", type=positive, default=256, help="sequences evaluated at once")

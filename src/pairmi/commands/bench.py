@@ -65,15 +65,13 @@ def _speed(options: argparse.Namespace, records: Records) -> None:
         records += block_costs.block_costs(options.symbols or 126_464, options.length or 512, options.block)
         print(report.table(records, block_costs.COLUMNS))
         return
-    boards = options.symbols is None
-    found = (
-        speed.selection_times(options.limit or 256)
-        if boards
-        else speed.decoding_costs(options.symbols, options.length or 128, options.limit or 2)
-    )
-    total = len(CATALOGUE) if boards else 2 * len(CATALOGUE)
+    if options.symbols is None:
+        found, total = speed.selection_times(options.limit or 256), len(CATALOGUE)
+        columns: tuple[str, ...] = ("rule", "beside_ms", "pass_ms", "share")
+    else:
+        found, total = speed.decoding_costs(options.symbols, options.length or 128, options.limit or 2), 2 * len(CATALOGUE)
+        columns = ("rule", "verified", "beside_ms", "softmaxes", "predictions")
     records += tqdm(found, total=total, desc="speed", unit="rule", file=sys.stderr)
-    columns = ("rule", "beside_ms", "pass_ms", "share") if boards else ("rule", "verified", "beside_ms", "softmaxes", "predictions")
     print(report.table(records, columns))
 
 

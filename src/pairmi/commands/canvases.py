@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from jaxtyping import Int
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from pairmi.backbones.text import MASKS
 from pairmi.canvases import continuation, tokenise
 from pairmi.model import Model
-from pairmi.tasks.protein.fasta import open_text, parse_fasta
+from pairmi.tasks.protein.fasta import is_fasta, open_text, parse_fasta
 from pairmi.types import PairmiError
 
 
@@ -52,25 +52,21 @@ def _canvases(source: str, lines: Iterable[str]) -> Iterator[tuple[str, str, str
     numbered = ((number, line.lstrip("\ufeff").strip()) for number, line in enumerate(lines, 1))
     filled = ((number, text) for number, text in numbered if text)
     first = next(filled, (1, ""))
-    some = False
+    whole = chain([first], filled)
+    found: Iterator[tuple[str, str, str | None]]
     if first[1].startswith(">"):
-        for count, record in enumerate(parse_fasta(text for _, text in chain([first], filled)), 1):
-            some = True
-            yield f"{source}, record {count} ({record.name})", record.text, record.name
+        records = enumerate(parse_fasta(text for _, text in whole), 1)
+        found = ((f"{source}, record {count} ({record.name})", record.text, record.name) for count, record in records)
     elif first[1].startswith("{"):
-        for number, text in chain([first], filled):
-            some = True
-            yield f"{source}, line {number}", *_record(f"{source}, line {number}", text)
+        found = ((name, *_record(name, text)) for name, text in ((f"{source}, line {number}", text) for number, text in whole))
     else:
         if first[1].startswith("puzzle,"):  # the header of our own 'pairmi data --csv': the canvas is the first column
-            first, filled = next(filled, (1, "")), ((number, text.partition(",")[0]) for number, text in filled)
-            first = (first[0], first[1].partition(",")[0])
-        for number, text in chain([first], filled):
-            if text and not text.startswith("#"):
-                some = True
-                yield f"{source}, line {number}", text, None
-    if not some:
+            whole = chain((number, text.partition(",")[0]) for number, text in filled)
+        found = ((f"{source}, line {number}", text, None) for number, text in whole if text and not text.startswith("#"))
+    one = next(found, None)
+    if one is None:
         raise PairmiError(f"canvas: {source} holds no canvas")
+    yield from chain([one], found)
 
 
 def _record(name: str, line: str) -> tuple[str, str | None]:
@@ -87,22 +83,11 @@ def _record(name: str, line: str) -> tuple[str, str | None]:
 
 def reads_fasta(argument: str | None) -> bool:
     """Whether a canvas argument is a FASTA file."""
-    if argument is None or not os.path.isfile(argument):
-        return False
-    with open_text(Path(argument)) as lines:
-        return next((line for line in lines if line.strip()), "").startswith(">")
+    return argument is not None and os.path.isfile(argument) and is_fasta(Path(argument))
 
 
-class TextOptions(TypedDict):
+def text_options(options: argparse.Namespace) -> dict[str, Any]:
     """What `load` takes for models of text."""
-
-    tokenizer: str | None
-    allow_code: bool
-    revision: str | None
-
-
-def text_options(options: argparse.Namespace) -> TextOptions:
-    """The options of `load` that `add_tokenizer` adds."""
     return {"tokenizer": options.tokenizer, "allow_code": options.allow_code, "revision": options.revision}
 
 

@@ -18,8 +18,8 @@ def whole_range(name: str, text: str, example: str) -> tuple[int, int]:
 def run(options: argparse.Namespace) -> None:
     """`pairmi data`."""
     givens = whole_range("--givens", options.givens, "25-29")
-    from pairmi.tasks.sudoku.formats import to_text
     from pairmi.tasks.sudoku.puzzles import Puzzles, minimal_puzzles, unique_puzzles
+    from pairmi.tasks.sudoku.rules import to_text
     from pairmi.tasks.sudoku.solver import difficulty
     from pairmi.tasks.sudoku.techniques import Technique
 

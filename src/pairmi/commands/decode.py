@@ -46,16 +46,8 @@ class Filling:
         return Outcome(unit, [filled for part in parts for filled in part] or None, tuple(failures))
 
     def _filled(self, canvases: Sequence[Canvas]) -> list[tuple[Canvas, Result]]:
-        outs = api.decode(
-            self.model,
-            [canvas.tokens for canvas in canvases],
-            self.rule,
-            **asdict(self.sampling),
-            batch_size=self.batch,
-            steps=self.steps,
-            index=[canvas.number for canvas in canvases],
-        )
-        return list(zip(canvases, outs, strict=True))
+        how = asdict(self.sampling) | {"batch_size": self.batch, "steps": self.steps, "index": [canvas.number for canvas in canvases]}
+        return list(zip(canvases, api.decode(self.model, [canvas.tokens for canvas in canvases], self.rule, **how), strict=True))
 
 
 def _search(model: Model, options: argparse.Namespace, canvas: Canvas) -> None:
@@ -80,13 +72,8 @@ def run(options: argparse.Namespace) -> None:
     if (options.canvas is None) == (options.prompt is None):
         raise PairmiError("expected --canvas or --prompt, and not both")
     engine = chosen_engine(options)
-    model = load(
-        options.backbone,
-        attention="mi=attention" in (options.rule or ""),
-        head=options.head,
-        device=loading_device(options),
-        **text_options(options),
-    )
+    attention = "mi=attention" in (options.rule or "")
+    model = load(options.backbone, attention=attention, head=options.head, device=loading_device(options), **text_options(options))
     named, options.rule = options.rule is not None, api.default_rule(model) if options.rule is None else options.rule
     api.resolve(options.rule, model)  # refuse what cannot be before anything starts
     stop = None if options.stop is None else symbol_id(model.vocab, options.stop, "--stop")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,7 +12,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 from pairmi import api
-from pairmi.api import DecodeOptions
 from pairmi.backbones.proteinmpnn import ProteinMPNN
 from pairmi.commit import Sampling
 from pairmi.loading import load
@@ -49,17 +48,13 @@ def _designs(
     model: Model, canvas: Tensor, native: Tensor, designed: Tensor, numbers: list[int], options: argparse.Namespace
 ) -> Iterator[tuple[str, str, str]]:
     """Number, sequence and what is to be said of it, of a batch."""
-    drawn = {"seed": options.seed, "temperature": options.temperature, "greedy": options.greedy, "verify": options.verify}
-    settings = DecodeOptions(**drawn, batch_size=options.batch, index=numbers)  # type: ignore[typeddict-item]
-    outs = api.decode(model, [canvas] * len(numbers), options.rule, **settings)
+    drawn: dict[str, Any] = {name: getattr(options, name) for name in ("seed", "temperature", "greedy", "verify")}
+    outs = api.decode(model, [canvas] * len(numbers), options.rule, **drawn, batch_size=options.batch, index=numbers)
     scores = sequential_scores(cast(ProteinMPNN, model.backbone), torch.stack([out.tokens for out in outs]), designed)
     for number, out, score in zip(numbers, outs, scores.tolist(), strict=True):
         recovery = float((out.tokens == native)[designed].double().mean())
-        yield (
-            str(number + 1),
-            out.text,
-            f"score={score:.4f} recovery={recovery:.4f} passes={out.passes} rows={out.rows} seed={options.seed}",
-        )
+        about = f"score={score:.4f} recovery={recovery:.4f} passes={out.passes} rows={out.rows} seed={options.seed}"
+        yield str(number + 1), out.text, about
 
 
 def sequential_scores(network: ProteinMPNN, tokens: Tokens, designed: Bool[Tensor, " L"]) -> Float[Tensor, " B"]:

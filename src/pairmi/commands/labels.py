@@ -28,15 +28,8 @@ def run(options: argparse.Namespace) -> None:
     else:
         model = load(options.backbone, device=loading_device(options), precision=options.precision)
         states = states_for(model, options.data, options.each)
+    probe = probing(options.form, options.floor, options.draws, batch_rows=options.batch)
+    how = {"seed": options.seed, "shard": options.shard, "part": (int(number), int(of))}
     make_labels(
-        model,
-        states,
-        options.out,
-        options.states,
-        seed=options.seed,
-        probe=probing(options.form, options.floor, options.draws, batch_rows=options.batch),
-        effort=Effort(options.positions, options.only),
-        shard=options.shard,
-        part=(int(number), int(of)),
-        engine=engine,
+        model, states, options.out, options.states, **how, probe=probe, effort=Effort(options.positions, options.only), engine=engine
     )

@@ -18,10 +18,10 @@ from pairmi.bench.head_cost import flops
 from pairmi.canvases import tokenise
 from pairmi.commands.canvases import canvas_lines
 from pairmi.counting import Counting
+from pairmi.decoding import batches
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.spec import probing
-from pairmi.tasks.protein.lengths import same_length
 from pairmi.training.labels import Effort, Probing
 from pairmi.training.labels import measured as probed
 from pairmi.types import PairmiError
@@ -85,7 +85,7 @@ def measured(
     """Probe the sample, a few canvases of one length together, as labelling does."""
     rows: list[Tensor] = []
     spent, evaluated, operations = 0.0, 0, 0
-    groups = [[sample[place] for place in places] for places in same_length([len(canvas) for canvas in sample], TOGETHER)]
+    groups = [[sample[place] for place in places] for places in batches(sample, TOGETHER)]
     for group in tqdm(groups, desc="plan", unit="group", file=sys.stderr, leave=False):
         tokens = torch.stack(group)
         model(tokens[:1])  # warm

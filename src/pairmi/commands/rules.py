@@ -30,4 +30,5 @@ def run(options: argparse.Namespace) -> None:
     print(f"commit = {' | '.join(COMMITS)}, for every rule: all that it chose in one pass, or one position a pass in its order")
     print("block = N, for every rule: the first N unknown positions at a time; nothing is computed of the others")
     print(f"draw = {' | '.join(DRAWS)}, for every rule: from marginals, or shifted by the members before: by learnt or by exact tables")
+    print("defer = NATS, with draw=coupled: members of which learnt tables expect to lose more wait for a later pass")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")

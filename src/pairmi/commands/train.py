@@ -7,8 +7,8 @@ import torch
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi train`."""
-    from pairmi.training.run import train_denoiser, train_head, train_tables
+    from pairmi.training.run import train_head, train_tables
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    {"denoiser": train_denoiser, "head": train_head, "tables": train_tables}[options.what](options)
+    {"head": train_head, "tables": train_tables}[options.what](options)

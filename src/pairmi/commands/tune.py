@@ -14,19 +14,9 @@ def run(options: argparse.Namespace) -> None:
     """`pairmi tune`: every setting that was tested, then the verdict."""
     specs = [] if options.family is None or "charge=calibrated" in options.family else tuning.family_of(options.family)
     model, canvases = prepared(options, specs)
-    tuned = tuning.tune(
-        model,
-        canvases,
-        options.family,
-        max_loss=options.max_loss,
-        max_quality_loss=options.max_quality_loss,
-        per=options.per,
-        confidence=options.confidence,
-        seed=options.seed,
-        sequences=options.sequences,
-        temperature=options.temperature,
-        batch_size=options.batch,
-    )
+    names = ("max_loss", "max_quality_loss", "per", "confidence", "seed", "sequences", "temperature")
+    how = {name: getattr(options, name) for name in names}
+    tuned = tuning.tune(model, canvases, options.family, **how, batch_size=options.batch)
     if options.json:
         charge = {} if model.calibration is None else {"calibration": model.calibration.about()}
         print(json.dumps({"backbone": model.name, **charge, **tuned.about()}))

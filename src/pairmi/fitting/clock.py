@@ -29,6 +29,11 @@ class Clock:
         """Until the end; negative when it is over."""
         return self.total - self.spent
 
+    def add(self, name: str, seconds: float) -> None:
+        """Count time that has passed already."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        write_whole(self.file, json.dumps(self.seconds).encode())
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Count the time within as that of a stage; noted every other second, so that a kill loses none."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pairmi.canvases import tokenise
 from pairmi.model import Model
-from pairmi.tasks.protein.fasta import open_text, parse_fasta, read_proteins
+from pairmi.tasks.protein.fasta import is_fasta, open_text, parse_fasta, read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.training.sequences import SequenceStates
 from pairmi.training.states import ProteinStates, States, SudokuStates
@@ -36,7 +36,7 @@ def read_data(model: Model, data: str | Path | Sequence[Any] | None) -> Data:
 
     Canvases are what is priced; without any, sequences are generated from nothing at the lengths of the complete ones.
     """
-    if isinstance(data, str | Path) and speaks_protein(model.vocab) and _is_fasta(Path(data)):
+    if isinstance(data, str | Path) and speaks_protein(model.vocab) and is_fasta(Path(data)):
         records = read_proteins(Path(data), model.longest)
         complete, canvases = [model.vocab.encode(record.text, record.name) for record in records], list[Int[Tensor, " _"]]()
         states: States = ProteinStates(records)
@@ -52,15 +52,10 @@ def read_data(model: Model, data: str | Path | Sequence[Any] | None) -> Data:
     return Data(states, priced, _shown(model, complete) or priced[:2], f"{len(complete)} sequences and {len(canvases)} canvases")
 
 
-def _is_fasta(file: Path) -> bool:
-    with open_text(file) as lines:
-        return next((line for line in lines if line.strip()), "").startswith(">")
-
-
 def _read(file: Path) -> list[tuple[str, str]]:
     """The sequences of a file, with what messages call them."""
     with open_text(file) as lines:
-        if _is_fasta(file):
+        if is_fasta(file):
             found = [(f"{file}, record {record.name}", record.text) for record in parse_fasta(lines)]
         else:
             found = [(f"{file}, line {n}", line.strip()) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]

@@ -5,14 +5,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from pairmi.backbones.checkpoint import ensure_writable, write_whole
 from pairmi.backbones.identity import identify
 from pairmi.canvases import checked_model
-from pairmi.fitting import stages
+from pairmi.fitting import learning, stages
 from pairmi.fitting.clock import Clock
 from pairmi.fitting.data import read_data
+from pairmi.fitting.job import Fit
 from pairmi.fitting.report import write_report
 from pairmi.loading import HEAD_FILE, equip, with_head
 from pairmi.model import Model
@@ -40,6 +42,7 @@ def fit(
     are marked as unknown. The rule is the fastest that loses at most `max_loss` nats a position (or a sequence). A killed call goes on
     when it is repeated. A model without hidden states gets no head: its rule probes. `out` also gets `report.html` and a model card.
     """
+    began = monotonic()
     if not minutes > 0:
         raise PairmiError(f"fit: minutes={minutes}: must be above 0")
     whole, folder = model if isinstance(model, Model) else Model(checked_model(model)), Path(out)
@@ -50,23 +53,24 @@ def fit(
         about = {"backbone": identify(whole), "states": found.states.about(), "minutes": minutes, "seed": seed, "limit": [max_loss, per]}
         _keep_settings(work / "settings.json", about)
         clock = Clock(work / "clock.json", minutes)
+        clock.add("start", monotonic() - began)
 
         def say(text: str) -> None:
             if not quiet:
                 print(f"pairmi fit: {text} ({clock.words()})", file=sys.stderr, flush=True)
 
-        _run(stages.Fit(whole, found, work, clock, seed, say, engine), folder, max_loss, per)
+        _run(Fit(whole, found, work, clock, seed, say, engine), folder, max_loss, per)
     return with_head(whole, str(folder))
 
 
-def _run(job: stages.Fit, folder: Path, max_loss: float, per: Per) -> None:
+def _run(job: Fit, folder: Path, max_loss: float, per: Per) -> None:
     """All stages; what a former start has finished is not done again."""
-    hidden = stages.reports_hidden(job)
+    hidden = learning.reports_hidden(job)
     if not hidden:
         job.say("this model reports no hidden states: no head is trained, rules probe")
-    count = stages.label(job) if hidden else 0
-    stages.train(job, count)
-    job = stages.calibrated(stages.guided(job))
+    count = learning.label(job) if hidden else 0
+    learning.train(job, count)
+    job = stages.calibrated(learning.guided(job))
     rule = stages.tuned(job, max_loss, per)
     equip(job.work / HEAD_FILE, folder / HEAD_FILE, job.model.calibration, rule)
     checks = stages.checked(job)

@@ -12,7 +12,7 @@ from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSche
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pairmi.backbones.held import held
+from pairmi.backbones.huggingface import held
 from pairmi.backbones.translation import Translation
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
@@ -176,8 +176,7 @@ class PairScheduler(SchedulerMixin, ConfigMixin):  # type: ignore[misc]
             after[number] = torch.where(filled[number], written, sample[number])
             probs[number] = logits[0].softmax(-1).gather(1, after[number][:, None])[:, 0].where(filled[number], 0)
         self._open = (after == mask_token_id).any(1)
-        none = torch.zeros_like(filled)
-        parts = (after, filled, none, after, probs, model_output)
+        parts = (after, filled, torch.zeros_like(filled), after, probs, model_output)
         return BlockRefinementSchedulerOutput(*parts) if return_dict else parts
 
     def _begin(self, logits: Float[Tensor, "B L C"], mask: int, temperature: float, greedy: bool, generator: Any) -> None:
@@ -194,15 +193,6 @@ class PairScheduler(SchedulerMixin, ConfigMixin):  # type: ignore[misc]
 
     check_eos_finished = staticmethod(BlockRefinementScheduler.check_eos_finished)
 
-    def check_block_should_continue(
-        self,
-        step_idx: int,
-        masks_remaining: Any,
-        editing_enabled: bool,
-        editing_transfer_index: Bool[Tensor, "B L"],
-        post_steps: int,
-        max_post_steps: int,
-        finished: Bool[Tensor, " B"],
-    ) -> bool:
-        """Until every row that goes on is full; no pass is spent on a full block."""
+    def check_block_should_continue(self, *, finished: Bool[Tensor, " B"], **_: Any) -> bool:
+        """Until every row that goes on is full; no pass is spent on a full block, and what else the pipeline tells changes nothing."""
         return self._open is not None and bool((self._open & ~finished).any())

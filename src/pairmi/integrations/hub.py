@@ -48,7 +48,7 @@ class PublishedHead:
         api = HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
         with TemporaryDirectory() as folder:
-            self.save_pretrained(folder, base_model)
+            save_tensors(Path(folder) / HEAD_FILE, self.tensors, self.about)
             card = self.card(base_model, repository).encode()
             files = [CommitOperationAdd(HEAD_FILE, Path(folder) / HEAD_FILE), CommitOperationAdd(CARD, card)]
             return str(api.create_commit(repository, files, commit_message="Head of pairmi").commit_url)

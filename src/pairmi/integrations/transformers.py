@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,8 +12,7 @@ from torch import Tensor
 
 from pairmi.api import decode
 from pairmi.backbones.families import Family, family_of
-from pairmi.backbones.held import checked_network, held
-from pairmi.backbones.huggingface import translate
+from pairmi.backbones.huggingface import checked_network, held, translate
 from pairmi.backbones.translation import Translation
 from pairmi.loading import with_head
 from pairmi.model import Model, Wrapped
@@ -20,6 +20,7 @@ from pairmi.results import Result
 from pairmi.types import Backbone, PairmiError, Prediction, Tokens
 
 CustomGenerate = Callable[..., Int[Tensor, "B T"]]
+Decoder = Callable[..., Any]  # of a model and canvases: a `Result` of each
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,6 @@ class Generated:
     passes: int  # calls of the network that this prompt took part in (NFE), without those of probing
     rows: int  # sequences evaluated for it, without the probes
     probe_rows: int
-
-
-@dataclass(frozen=True)
-class How:
-    """By which rule and with which draws prompts are completed."""
-
-    rule: str
-    head: str | None = None
-    verify: bool = False
-    seed: int = 0
-    temperature: float = 1.0
-    greedy: bool = False
-    batch_size: int = 64
 
 
 def generate(
@@ -71,14 +59,15 @@ def generate(
     texts = [prompts] if isinstance(prompts, str) else list(prompts)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise PairmiError(f"generate: expected a prompt or a list of prompts, each a text, got {prompts!r}")
-    translation, family = _known(model, tokenizer)
+    translation = _translation(model, tokenizer)
     inner = [translation.stripped(tokenizer(text)["input_ids"]) for text in texts]
-    how = How(with_block(rule, block), head, verify, seed, temperature, greedy, batch_size)
-    ends = tokenizer.eos_token_id if length is not None else None
+    chosen = with_block(rule, block)
+    decoder = partial(decode, rule=chosen, verify=verify, seed=seed, temperature=temperature, greedy=greedy, batch_size=batch_size)
+    new, ends = length or 0, tokenizer.eos_token_id if length is not None else None
     found = []
-    for filled, result in _completed(model, family, translation, inner, length or 0, ends, how):
+    for filled, result in _completed(model, translation, inner, new, ends, head, decoder):
         ids = torch.tensor([*translation.before, *filled, *translation.after])
-        shown = filled[: filled.index(ends, len(filled) - (length or 0))] if ends in filled[len(filled) - (length or 0) :] else filled
+        shown = filled[: filled.index(ends, len(filled) - new)] if ends in filled[len(filled) - new :] else filled
         text = tokenizer.decode(shown, skip_special_tokens=True)
         found.append(Generated(text, ids, result.passes, result.rows, result.probe_rows))
     return found[0] if isinstance(prompts, str) else found
@@ -96,16 +85,15 @@ def custom_generate(
     def decoding(
         model: Any, input_ids: Tokens, logits_processor: Any, stopping_criteria: Any, generation_config: Any, **model_kwargs: Any
     ) -> Int[Tensor, "B T"]:
-        translation, family = _known(model, tokenizer)
-        bare = replace(translation, before=(), after=())  # these ids, and nothing around them
+        bare = replace(_translation(model, tokenizer), before=(), after=())  # these ids, and nothing around them
         attended = model_kwargs.get("attention_mask")
         kept = torch.ones_like(input_ids).bool() if attended is None else attended.bool()
         inner = [row[keep].tolist() for row, keep in zip(input_ids, kept, strict=True)]
         length = generation_config.max_length - input_ids.shape[1]
         drawn = generation_config.do_sample
         temperature = (generation_config.temperature or 1.0) if drawn else 1.0
-        how = How(with_block(rule, block), head, verify, seed, temperature, greedy=not drawn)
-        filled = _completed(model, family, bare, inner, length, tokenizer.eos_token_id, how)
+        decoder = partial(decode, rule=with_block(rule, block), verify=verify, seed=seed, temperature=temperature, greedy=not drawn)
+        filled = _completed(model, bare, inner, length, tokenizer.eos_token_id, head, decoder)
         new = torch.tensor([ids[len(ids) - length :] for ids, _ in filled], device=input_ids.device)
         old = input_ids.clone()
         for row, (keep, (ids, _)) in enumerate(zip(kept, filled, strict=True)):
@@ -120,15 +108,17 @@ def with_block(rule: str, block: int | None) -> str:
     return rule if block is None else f"{rule}{',' if ':' in rule else ':'}block={block}"
 
 
-def _known(network: Any, tokenizer: Any) -> tuple[Translation, Family]:
+def _family(network: Any) -> Family:
+    return family_of(checked_network(network).config.model_type, type(network).__name__)
+
+
+def _translation(network: Any, tokenizer: Any) -> Translation:
     """How the tokens of a network are ours, by the facts of its family; the caller's tokenizer stays as it is."""
-    config = checked_network(network).config
-    family = family_of(config.model_type, type(network).__name__)
-    return translate(copy.deepcopy(tokenizer), type(tokenizer).__name__, family, config), family
+    return translate(copy.deepcopy(tokenizer), type(tokenizer).__name__, _family(network), network.config)
 
 
 def _completed(
-    network: Any, family: Family, translation: Translation, prompts: Sequence[list[int]], length: int, ends: int | None, how: How
+    network: Any, translation: Translation, prompts: Sequence[list[int]], length: int, ends: int | None, head: str | None, decoder: Decoder
 ) -> list[tuple[list[int], Result]]:
     """Prompts and completions in the tokenizer's ids; `length` masks are put behind each prompt, `ends` may be written there."""
     if length < 0:
@@ -141,24 +131,14 @@ def _completed(
     added = {} if ends is None or ends in usable else {f"<end {ends}>": ends}
     given = sorted({i for ids in canvases for i in ids} - usable - {translation.mask, ends})  # special tokens inside a prompt, say
     extended = replace(translation, ids={**translation.ids, **added, **{f"<given {i}>": i for i in given}})
-    backbone = held(network, extended, family)
+    backbone = held(network, extended, _family(network))
     model = Model(backbone, type(network).__name__, longest=backbone.longest)
-    model = model if how.head is None else with_head(model, how.head)
+    model = model if head is None else with_head(model, head)
     if given:
         model = replace(model, backbone=_never(model.backbone, len(extended.ids) - len(given)))
     tokens = [extended.ours(torch.tensor([*extended.before, *ids, *extended.after])) for ids in canvases]
-    results = decode(
-        model,
-        tokens,
-        how.rule,
-        verify=how.verify,
-        seed=how.seed,
-        temperature=how.temperature,
-        greedy=how.greedy,
-        batch_size=how.batch_size,
-    )
     back = [*extended.ids.values()]
-    return [([back[token] for token in result.tokens.tolist()], result) for result in results]
+    return [([back[token] for token in result.tokens.tolist()], result) for result in decoder(model, tokens)]
 
 
 def _never(backbone: Backbone, usable: int) -> Wrapped:

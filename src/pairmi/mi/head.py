@@ -2,8 +2,8 @@
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pairmi.info import entropy, pairs
+from pairmi.info import entropy_of, pairs
 from pairmi.mi.hops import Hop, mapped, openness, product_of, sigmoid
 from pairmi.mi.trained_on import TrainedOn
 from pairmi.types import Backbone, LogProbs, PairMatrix, PairmiError, Positions, Prediction, RowStreams, Tokens
@@ -19,6 +19,7 @@ from pairmi.types import Backbone, LogProbs, PairMatrix, PairmiError, Positions,
 FAR = 64  # distances from here on are alike
 STEP = 16  # between the numbers of positions that rows are computed with
 CACHED_PAIRS = 27_000  # whose features stay in the cache of a core
+RELATING = 32  # units that read what a backbone knows of a pair
 LARGEST = 8  # probabilities of a position that a head is shown where it is not shown all
 
 
@@ -35,22 +36,15 @@ class LowRankConfig:
     rank: int = 16
     mixer: int = 16
     places: int = 4  # learned features of where the two positions are: of the pair itself, or of their distance where any length may come
-    kinds: int = 0  # of pairs, where a backbone knows some, such as by a structure: these features are then of the kind
+    relations: int = 0  # numbers that a backbone knows of a pair, such as by a structure: these features are then of them
     hops: int = 0  # how often paths through third positions correct the estimate
     edges: int = 4  # kinds of edges that these paths have
-    reach: int = (
-        0  # more open positions than this (in steps of `STEP`) take no hops, which cost most and say least there; 0 = all take them
-    )
+    reach: int = 0  # more open positions (in steps of `STEP`) take no hops, which cost most and say least there; 0 = all take them
 
     def __post_init__(self) -> None:
         sizes = (self.width, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
-        if min(sizes) < 1 or min(self.symbols, self.length, self.kinds, self.hops, self.reach) < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, kinds, hops and reach >= 0), got {self}")
-
-
-def round_down(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """The next number below, but not below 0: what is at most this is at most what was rounded to x."""
-    return torch.nextafter(x, torch.zeros_like(x))
+        if min(sizes) < 1 or min(self.symbols, self.length, self.relations, self.hops, self.reach) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, relations, hops and reach >= 0), got {self}")
 
 
 class LowRankHead(nn.Module):
@@ -78,10 +72,14 @@ class LowRankHead(nn.Module):
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner)) if config.length else None
         signs = 1.0 - 2.0 * (torch.arange(config.rank) % 2)
         self.signs = nn.Parameter(config.rank**-0.5 * signs.expand(config.forms, -1).clone())
-        self.kinds: Int[Tensor, "L L"]  # of the pairs of one backbone, see `among`
-        self.register_buffer("kinds", torch.zeros(0, 0, dtype=torch.long), persistent=False)
-        shape = (config.kinds,) if config.kinds else (config.length, config.length) if config.length else (FAR,)
-        self.pair = nn.Parameter(0.1 * torch.randn(config.places, *shape))
+        self.told: Float[Tensor, "P L L"]  # of the pairs of one backbone, see `among`
+        self.register_buffer("told", torch.zeros(config.places, 0, 0), persistent=False)
+        self.relate = self.pair = None
+        if config.relations:
+            self.relate = nn.Sequential(nn.Linear(config.relations, RELATING), nn.GELU(), nn.Linear(RELATING, config.places))
+        else:
+            shape = (config.length, config.length) if config.length else (FAR,)
+            self.pair = nn.Parameter(0.1 * torch.randn(config.places, *shape))
         self.mix = nn.Linear(config.forms + config.places + 2, config.mixer)
         self.out = nn.Parameter(config.mixer**-0.5 * torch.randn(config.mixer))
         self.bias = nn.Parameter(torch.tensor(-2.0))
@@ -91,10 +89,12 @@ class LowRankHead(nn.Module):
         """Let a fresh head say about this share of min(H_i, H_j) everywhere: one that begins far above its labels falls to 0 and stays."""
         self.bias.data.fill_(torch.logit(torch.tensor(share), eps=1e-4))
 
-    def among(self, kinds: Int[Tensor, "L L"]) -> "LowRankHead":
-        """The same weights for a backbone that relates its positions in this way."""
+    def among(self, relations: Callable[[Int[Tensor, " R"]], Float[Tensor, "R L E"]], length: int) -> "LowRankHead":
+        """The same weights for a backbone that knows this of the pairs of some of its positions with all."""
+        assert self.relate is not None
         other = copy.copy(self)
-        other._buffers = {"kinds": kinds.to(self.bias.device)}
+        rows = torch.arange(length, device=self.bias.device).split(max(1, CACHED_PAIRS // length))
+        other._buffers = {"told": torch.cat([self.relate(relations(some).to(self.bias.device)) for some in rows]).permute(2, 0, 1)}
         return other
 
     def about(self) -> dict[str, Any]:
@@ -116,12 +116,13 @@ class LowRankHead(nn.Module):
         queried = prediction.queried
         if config.hops:  # paths go through what is not asked for, too
             queried = prediction.masked & queried.any(1, keepdim=True)
-        if config.kinds and not len(self.kinds):
-            raise PairmiError("LowRankHead: knows pairs by their kinds, and no backbone has told them; load(..., head=FILE) does")
-        only = config.length or len(self.kinds) if prediction.places is None else 0
+        if config.relations and not self.told.numel():
+            raise PairmiError("LowRankHead: reads what a backbone knows of pairs, and none has told it; load(..., head=FILE) does")
+        only = config.length or self.told.shape[1] if prediction.places is None else 0
         check_prediction(self, prediction, config.layers * config.width, config.symbols, only)
-        entropies = entropy(prediction.log_probs).float()
-        caps = torch.where(queried, round_down(entropies), 0)  # which makes the pairs of all other positions 0
+        entropies = entropy_of(prediction).float()
+        below = torch.nextafter(entropies, torch.zeros_like(entropies))  # what is at most this is at most what was rounded to float32
+        caps = torch.where(queried, below, 0)  # which makes the pairs of all other positions 0
         shown = prediction.log_probs if config.symbols else largest(prediction.log_probs)
         everything = [x.flatten(0, 1) for x in (prediction.hidden, shown, entropies[:, :, None], caps)]
         matrix = entropies.new_zeros(len(queried), length, length)
@@ -134,16 +135,12 @@ class LowRankHead(nn.Module):
         return torch.where(pairs(prediction.queried), matrix, 0) if config.hops and prediction.query is not None else matrix
 
     def _inner(
-        self,
-        hidden: Float[Tensor, "R N D"],
-        log_probs: Float[Tensor, "R N V"],
-        entropies: Float[Tensor, "R N 1"],
-        where: Int[Tensor, "R N"],
+        self, hidden: Float[Tensor, "R N D"], log_probs: Float[Tensor, "R N V"], known: Float[Tensor, "R N 1"], where: Int[Tensor, "R N"]
     ) -> Float[Tensor, "R I N"]:
-        """What is known of each position, by itself."""
+        """What each position is by itself; its entropy is known."""
         config = self.config
         normed = functional.layer_norm(hidden.float().unflatten(2, (config.layers, config.width)), (config.width,)).flatten(2)
-        inputs = torch.cat([normed, log_probs.float().exp(), entropies], dim=2)
+        inputs = torch.cat([normed, log_probs.float().exp(), known], dim=2)
         shift = self.inner.bias
         if self.position is not None:
             shift = (shift + self.position).index_select(0, where.flatten()).unflatten(0, where.shape)
@@ -170,16 +167,12 @@ class LowRankHead(nn.Module):
 
     def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "S P N*N"]:
         """What is known of a pair from where it is: the same for all rows that have all positions."""
-        pair, length = self.pair.flatten(1)[None], self.config.length
+        known = self.told if self.pair is None else self.pair
+        pair, length = known.flatten(1)[None], known.shape[1] if known.ndim == 3 else 0
         if where.shape[1] == length:
             return pair
-        if self.config.kinds and where.shape[1] == len(self.kinds):
-            return pair[:, :, self.kinds.flatten()]
         pair = pair.expand(len(where), -1, -1)
-        if self.config.kinds:
-            index = self.kinds[where[:, :, None], where[:, None]].flatten(1)
-        else:
-            index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
+        index = crossed(where, length) if length else (where[:, :, None] - where[:, None]).abs().clamp_max(FAR - 1).flatten(1)
         return pair.gather(2, index[:, None].expand(-1, pair.shape[1], -1))
 
 
@@ -187,6 +180,12 @@ def largest(log_probs: LogProbs) -> Float[Tensor, "B L P"]:
     """Of the `LARGEST` likeliest symbols of each position, in order, whichever they are; -inf for those that do not exist."""
     found = log_probs.topk(min(LARGEST, log_probs.shape[2]), dim=2).values
     return functional.pad(found, (0, LARGEST - found.shape[2]), value=-torch.inf)
+
+
+def summary(prediction: Prediction) -> Prediction:
+    """All that a head without `symbols` reads of a prediction over a large alphabet, as one over `LARGEST` symbols."""
+    tokens = torch.where(prediction.masked, LARGEST, 0)
+    return replace(prediction, tokens=tokens, log_probs=largest(prediction.log_probs), entropies=entropy_of(prediction))
 
 
 def gelu(x: Tensor) -> Tensor:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Int
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
@@ -24,10 +24,7 @@ UNTRAINED = "none"  # a file without tensors, for a backbone without hidden stat
 class Layered(Protocol):
     """A backbone that can report the hidden states of any of its layers, 0 (the embedding) to `depth`."""
 
-    @property
-    def depth(self) -> int:
-        """The last layer."""
-        ...
+    depth: int
 
     def reporting(self, layers: Sequence[int]) -> Backbone:
         """The same weights, reporting these layers side by side."""
@@ -38,21 +35,20 @@ class Layered(Protocol):
 class Related(Protocol):
     """A backbone that knows, without looking at a canvas, how its positions are related, such as by a structure."""
 
-    @property
-    def kind_count(self) -> int:
-        """How many kinds of pairs there are."""
-        ...
+    length: int
+    relation_width: int  # how many numbers it knows of a pair
 
-    @property
-    def kinds(self) -> Int[Tensor, "L L"]:
-        """The kind of each pair."""
+    def relations(self, rows: Int[Tensor, " R"]) -> Float[Tensor, "R L E"]:
+        """What it knows of the pairs of these positions with all."""
         ...
 
 
 def related(head: Head, backbone: Backbone) -> Head:
-    """The head for the positions of this backbone, where it knows pairs by their kinds."""
+    """The head for the positions of this backbone, where it reads what the backbone knows of pairs."""
     inner = innermost(backbone)
-    return head.among(inner.kinds) if isinstance(head, LowRankHead) and head.config.kinds and isinstance(inner, Related) else head
+    if isinstance(head, LowRankHead) and head.config.relations and isinstance(inner, Related):
+        return head.among(inner.relations, inner.length)
+    return head
 
 
 def reporting(backbone: Backbone, layers: Sequence[int]) -> Backbone:
@@ -72,16 +68,22 @@ def build(about: Mapping[str, Any], tensors: Mapping[str, Tensor], file: object)
         )
     kind, config = HEADS[about["head"]]
     head: Head = kind(config(**about["config"]))  # type: ignore[arg-type]
-    if not take(head, tensors):
-        raise PairmiError(f"head: the tensors in {file} do not fit its own description; fetch or train it again")
+    fill(head, tensors, f"head: the tensors in {file}")
     head.trained_on = TrainedOn.of(about)
-    return head.requires_grad_(False).eval()
+    return head
 
 
-def take(head: Head, tensors: Mapping[str, Tensor], fresh: str = "\0") -> bool:
-    """Give a head these weights if they fit; those whose names begin with `fresh` may be lacking and stay as they are."""
-    expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
+def fill(network: nn.Module, tensors: Mapping[str, Tensor], what: str) -> None:
+    """Give a network weights from a file that describes it, and freeze it."""
+    if not take(network, tensors):
+        raise PairmiError(f"{what} do not fit its own description; fetch or train it again")
+    network.requires_grad_(False).eval()
+
+
+def take(network: nn.Module, tensors: Mapping[str, Tensor], fresh: str = "\0") -> bool:
+    """Give a network these weights if they fit; those whose names begin with `fresh` may be lacking and stay as they are."""
+    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     fits = all(expected.get(name) == tuple(tensor.shape) for name, tensor in tensors.items())
     if fits := fits and all(name in tensors or name.startswith(fresh) for name in expected):
-        head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
+        network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
     return fits

@@ -66,17 +66,7 @@ class Probe:
         """Probe every masked position of every canvas, or only `sources`; the bound tells what is then not known of a pair."""
         masked, log_probs = prediction.masked, prediction.log_probs.double()
         probed, slack = self._plan(prediction, sources)
-        size, shape = log_probs.shape[-1], (*masked.shape, masked.shape[1])
-        kept, mean_entropy, from_base = (torch.zeros(shape, dtype=torch.float64, device=masked.device) for _ in range(3))
-        mixture_entropy, inconsistency = torch.zeros_like(kept), torch.zeros_like(kept)
-        for (row, source), mass, moments in self._sources(prediction, metered(backbone), probed):
-            mixture = moments[0] / mass[:, None, None]
-            kept[row, source] = mass[:, None].expand(-1, shape[1])
-            mean_entropy[row, source] = moments[1]
-            from_base[row, source] = moments[2]
-            mixture_entropy[row, source] = -torch.xlogy(mixture, mixture).sum(-1)
-            excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
-            inconsistency[row, source] = excess.clamp_min(0)
+        kept, mean_entropy, from_base, mixture_entropy, inconsistency = self._moments(prediction, metered(backbone), probed)
         skipped = (log_probs.exp() * ~probed).sum(-1, keepdim=True)  # exactly 0 in the full probe, also in float32
         base = entropy_of(prediction)
         if self.form == "joint":
@@ -88,7 +78,7 @@ class Probe:
             high = low + torch.where(skipped > 0, skipped * worst, 0)
         else:
             high = base[:, None, :] - mean_entropy
-            guess, low = high - skipped * base[:, None, :], high - skipped * math.log(size)
+            guess, low = high - skipped * base[:, None, :], high - skipped * math.log(log_probs.shape[-1])
         within = pairs(prediction.queried)
         low, guess, high = (torch.where(within, x, 0) for x in (low, guess, high))
         directed = torch.minimum(torch.maximum(guess.transpose(1, 2), low), high)  # what one side skipped, the other may have seen
@@ -136,39 +126,41 @@ class Probe:
         probed = torch.zeros_like(skip_sorted).scatter(-1, symbols, ~skip_sorted)
         return probed & prediction.queried[:, :, None], torch.where(prediction.queried, left, 0)
 
-    def _sources(
-        self, prediction: Prediction, backbone: Meter, probed: Tensor
-    ) -> Iterator[tuple[tuple[Tensor, Tensor], Float[Tensor, " N"], tuple[Tensor, Tensor, Tensor]]]:
-        """For groups of (canvas, position): the probed mass, and the sums over symbols of p_i(v) times q, H(q), KL(q || p) or TV(q, p).
+    def _moments(self, prediction: Prediction, backbone: Meter, probed: Bool[Tensor, "B L V"]) -> Float[Tensor, "5 B L L"]:
+        """Of each source the probed mass, the sums over symbols of p_i(v) H(q) and of p_i(v) KL(q || p) or TV(q, p), and H(m), KL(m || p).
 
-        A group's rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size. What is to
-        be probed is looked at once, at the start; after that the host waits for nothing.
+        Sources go in groups, whose rows are evaluated in batches of `batch_rows`, so memory is bounded by a few predictions of that size.
+        What is to be probed is looked at once, at the start; after that the host waits for nothing.
         """
-        log_probs, (length, size) = prediction.log_probs.double(), prediction.log_probs.shape[1:]
+        log_probs, (rows, length, size) = prediction.log_probs.double(), prediction.log_probs.shape
         device, every = log_probs.device, torch.nonzero(probed).cpu()  # [rows to evaluate, (canvas, position, symbol)]
+        found = torch.zeros(5, rows * length, length, dtype=torch.float64, device=device)
+        kept, mean_entropy, from_base, mixture_entropy, inconsistency = found
         sources, owners, counts = every[:, :2].unique_consecutive(dim=0, return_inverse=True, return_counts=True)
         for first, last in self._groups(counts.tolist()):
             mine = (owners >= first) & (owners < last)
             (canvas, position, symbol), owner = every[mine].to(device).unbind(1), (owners[mine] - first).to(device)
-            weight = log_probs[canvas, position, symbol].exp()
+            weight, place = log_probs[canvas, position, symbol].exp(), canvas * length + position
             mixture = torch.zeros(last - first, length, size, dtype=torch.float64, device=device)
-            entropies, divergences = (torch.zeros(last - first, length, dtype=torch.float64, device=device) for _ in range(2))
             for part in torch.arange(len(owner), device=device).split(self.batch_rows):
-                whose, w = owner[part], weight[part]
+                w, base = weight[part, None], log_probs[canvas[part]]
                 tokens = prediction.tokens[canvas[part]].scatter(1, position[part, None], symbol[part, None])
-                log_q = backbone(tokens, canvas[part]).log_probs.double()
-                q = log_q.exp()
-                plogp = torch.xlogy(q, q)
-                cross = torch.where(q > 0, q * log_probs[canvas[part]], 0).sum(-1)
-                mixture.index_add_(0, whose, w[:, None, None] * q)
-                entropies.index_add_(0, whose, -w[:, None] * plogp.sum(-1))
-                moved = (plogp.sum(-1) - cross).clamp_min(0)
+                q = backbone(tokens, canvas[part]).log_probs.double().exp()
+                negative = torch.xlogy(q, q).sum(-1)
+                mixture.index_add_(0, owner[part], w[:, :, None] * q)
+                mean_entropy.index_add_(0, place[part], -w * negative)
                 if self.form == "tv":
-                    moved = 0.5 * (q - log_probs[canvas[part]].exp()).abs().sum(-1)
-                divergences.index_add_(0, whose, w[:, None] * moved)
-            mass = torch.zeros(last - first, dtype=torch.float64, device=device).index_add(0, owner, weight)
+                    moved = 0.5 * (q - base.exp()).abs().sum(-1)
+                else:
+                    moved = (negative - torch.where(q > 0, q * base, 0).sum(-1)).clamp_min(0)
+                from_base.index_add_(0, place[part], w * moved)
+            kept.index_add_(0, place, weight[:, None].expand(-1, length))
             row, source = sources[first:last].to(device).unbind(1)
-            yield (row, source), mass, (mixture, entropies, divergences)
+            mixture /= kept[row * length + source, :, None]
+            mixture_entropy[row * length + source] = -torch.xlogy(mixture, mixture).sum(-1)
+            excess = torch.where(mixture > 0, mixture * (mixture.log() - log_probs[row]), 0).sum(-1)
+            inconsistency[row * length + source] = excess.clamp_min(0)
+        return found.view(5, rows, length, length)
 
     def _groups(self, rows: list[int]) -> Iterator[tuple[int, int]]:
         """Cut the sources, in order, into runs of at most `batch_rows` rows (one source alone may have more)."""

@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pairmi.counting import NUMBERS, metered
-from pairmi.info import entropy_of, kl, pairs, total_variation
+from pairmi.counting import NUMBERS, Counting, metered
+from pairmi.info import entropy_of, kl_and_mass, pairs, total_variation_and_mass
 from pairmi.types import Backbone, Meter, PairMatrix, PairmiError, PerPosition, PerRow, Positions, Prediction, RowStreams
 
 Drawn = Literal["kl", "tv"]
-DIVERGENCES = {"kl": kl, "tv": total_variation}
+DIVERGENCES = {"kl": kl_and_mass, "tv": total_variation_and_mass}
 MOST = 1024  # rows a position, at which an `error` that is not reached is given up
 
 
@@ -27,6 +27,7 @@ class Sampled:
     directed: PairMatrix
     directed_error: PairMatrix
     entropies: PerPosition
+    drawn: PerPosition  # symbols drawn at each position; not those that were looked at exactly
     rows: PerRow  # rows spent on each canvas, the base pass not counted
 
 
@@ -126,23 +127,43 @@ class SampledProbe:
         within, symbols = pairs(prediction.queried), prediction.log_probs.shape[-1]
         seen = prediction.queried if sources is None else prediction.queried & sources
         rounds = _Rounds(prediction, metered(backbone), rng, DIVERGENCES[self.form], self.batch_rows, each)
-        value, variance, rows = rounds(seen, self.draws, 0)
+        value, variance, drawn, rows = rounds(seen, self.draws, 0)
         spent, number = self.draws, 0
         while self.error and spent < min(MOST, symbols):
             again = seen & (_cautious(value, variance, within).amax(2) > 2 * self.error**2)  # the mean of two such has at most error^2
             if not bool(again.any()):
                 break
             number, whole = number + 1, 2 * spent >= symbols
-            more, spread, evaluated = rounds(again, symbols if whole else spent, number)
+            more, spread, count, evaluated = rounds(again, symbols if whole else spent, number)
             if not whole:
-                more, spread = 0.5 * (value + more), 0.25 * (variance + spread)
+                more, spread, count = 0.5 * (value + more), 0.25 * (variance + spread), drawn + count
             value, variance = (torch.where(again[:, :, None], new, old) for new, old in ((more, value), (spread, variance)))
+            drawn = torch.where(again, count, drawn)
             spent, rows = symbols if whole else 2 * spent, rows + evaluated
         value, variance = torch.where(within, value, 0), torch.where(within, variance, 0)
         sides = torch.where(within, seen[:, :, None].double() + seen[:, None], 0)
         error = ((variance + variance.mT).sqrt() / sides.clamp_min(1)).masked_fill(within & (sides == 0), torch.inf)
         entropies = torch.where(prediction.masked, entropy_of(prediction), 0)
-        return Sampled((value + value.mT) / sides.clamp_min(1), error, value, variance.sqrt(), entropies, rows)
+        return Sampled((value + value.mT) / sides.clamp_min(1), error, value, variance.sqrt(), entropies, drawn, rows)
+
+
+def interval(matrix: PairMatrix, error: PairMatrix, drawn: PerPosition) -> Float[Tensor, "2 B L L"]:
+    """About 95 % for each entry: the ends of value * exp(+- t s), with s from the standard error as of a log-normal number.
+
+    Draws of something skewed fall short more often than not, hence the logarithm; what was never drawn shows in no variance, hence at
+    least the one that all pairs of the canvas have together; t is Student's with as many degrees of freedom as symbols were drawn at the
+    two positions. What was looked at exactly tells nothing of the rest and does not count.
+    """
+    variance = _cautious(matrix, error.square(), error.isfinite() & (matrix > 0))
+    spread = torch.log1p(variance / matrix.square()).sqrt().nan_to_num(0, torch.inf)
+    return matrix * torch.exp(_student(drawn[:, :, None] + drawn[:, None]) * torch.stack([-spread, spread]))
+
+
+def _student(freedom: PairMatrix) -> PairMatrix:
+    """The 97.5 % quantile of Student's t, by Hill's expansion about the normal one (within 0.01 from 4 degrees on)."""
+    z, n = 1.959963984540054, freedom.clamp_min(1)
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / n + second / n**2 + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384 / n**3
 
 
 def _cautious(value: PairMatrix, variance: PairMatrix, within: Bool[Tensor, "B L L"]) -> PairMatrix:
@@ -157,19 +178,19 @@ class _Rounds:
     """Draws at some positions of a prediction; a call is a round with random numbers of its own."""
 
     prediction: Prediction
-    backbone: Meter
+    backbone: Counting
     rng: RowStreams
-    divergence: Callable[[Tensor, Tensor], Tensor]
+    divergence: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     batch_rows: int
     each: int
 
-    def __call__(self, sources: Positions, draws: int, number: int) -> tuple[PairMatrix, PairMatrix, PerRow]:
-        """So many draws at each source: the directed estimates, their variances, and the rows of each canvas."""
+    def __call__(self, sources: Positions, draws: int, number: int) -> tuple[PairMatrix, PairMatrix, PerPosition, PerRow]:
+        """So many draws at each source: the directed estimates, their variances, the symbols drawn there, and the rows of each canvas."""
         length, size = self.prediction.log_probs.shape[1:]
         draws = min(draws, size)
         uniform = self.rng.uniform(f"probe {number}", length, draws)
         value, variance = torch.zeros(2, *sources.shape, length, dtype=torch.float64, device=sources.device)
-        rows = torch.zeros(len(sources), dtype=torch.long, device=sources.device)
+        rows, count = torch.zeros(len(sources), dtype=torch.long, device=sources.device), value.new_zeros(sources.shape)
         together = max(1, min(self.batch_rows // draws, NUMBERS // size))
         for canvas, position in zip(*(index.split(together) for index in torch.nonzero(sources).unbind(1)), strict=True):
             drawn = stratified(self.prediction.log_probs[canvas, position], uniform[canvas, position], self.each)
@@ -179,7 +200,8 @@ class _Rounds:
             values[source, slot] = self._moved(canvas[source], position[source], drawn.symbols[source, slot])
             value[canvas, position], variance[canvas, position] = estimated(values, drawn)
             rows.index_add_(0, canvas, used.sum(1))
-        return value, variance, rows
+            count[canvas, position] = (used & (drawn.group >= 0)).sum(1).double()
+        return value, variance, count, rows
 
     def _moved(self, canvas: PerRow, position: PerRow, symbol: PerRow) -> Float[Tensor, "R L"]:
         """How far every queried position moves where one is fixed, a row each: in pieces that bound the memory."""
@@ -190,9 +212,11 @@ class _Rounds:
         for rows in torch.arange(len(canvas), device=canvas.device).split(piece) if len(canvas) else ():
             whose = canvas[rows]
             fixed = tokens[whose].scatter(1, position[rows, None], symbol[rows, None])
-            moved = self.backbone(fixed, whose).log_probs
-            if len(columns) == tokens.shape[1]:  # as in a block: no copies of large predictions
-                out[rows] = self.divergence(moved, log_probs[whose])
-            else:
-                out[rows[:, None], columns] = self.divergence(moved[:, columns], log_probs[whose[:, None], columns])
+            moved = self.backbone(fixed, whose, check=False).log_probs
+            base = log_probs.expand(len(rows), -1, -1) if len(log_probs) == 1 else log_probs[whose]
+            if len(columns) < tokens.shape[1]:  # in a block it has all of them: no copies of large predictions
+                moved, base = moved[:, columns], base[:, columns]
+            found, mass = self.divergence(moved, base)
+            self.backbone.watch(mass, moved.dtype)
+            out[rows[:, None], columns] = found
         return out

@@ -8,7 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pairmi.deferring import WAITS
 from pairmi.info import entropy
+from pairmi.mi.doubt import Doubt, drawn_before
 from pairmi.mi.head import check_prediction, gelu
 from pairmi.mi.hops import sigmoid
 from pairmi.types import Meter, PairmiError, PerRow, Positions, Prediction, State
@@ -31,12 +33,14 @@ class TableConfig:
     forms: int = 16  # bilinear forms of a pair, of the same rank as those of the MI head
     form_rank: int = 16
     places: int = 12  # learned features of where two positions are
-    paths: int = 4  # kinds of paths through a third position
+    paths: int = 6  # kinds of paths through a third position
     hidden: int = 80  # of the network for a drawn symbol and a symbol that it may move
-    channels: int = 12  # of its messages
+    channels: int = 16  # of its messages
+    pooled: int = 64  # of the network that reads the pooled messages
+    doubt: int = 0  # of the network that says what a shift is expected to lose; 0 = there is none
 
     def __post_init__(self) -> None:
-        if min(asdict(self).values()) < 1:
+        if min(size for name, size in asdict(self).items() if name != "doubt") < 1 or self.doubt < 0:
             raise PairmiError(f"TableConfig: sizes must be >= 1, got {self}")
 
 
@@ -61,11 +65,19 @@ class TableHead(nn.Module):
     """
 
     kind: ClassVar[str] = "tables"
-    matrices: ClassVar[tuple[str, ...]] = ("inner.weight", "symbol.weight", "project.weight", "part.weight", "second.weight")
+    matrices: ClassVar[tuple[str, ...]] = (
+        "inner.weight",
+        "symbol.weight",
+        "project.weight",
+        "part.weight",
+        "second.weight",
+        "weigh.weight",
+    )
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__()
         self.config = config
+        self._links: tuple[tuple[object, ...], Tensor] | None = None
         size, hidden = config.symbols, config.hidden
         self.inner = nn.Linear(config.layers * config.width + size + 1, config.inner)
         self.position = nn.Parameter(0.5 * torch.randn(config.length, config.inner))
@@ -82,8 +94,10 @@ class TableHead(nn.Module):
         self.same = nn.Parameter(0.3 * torch.randn(hidden))
         self.second = nn.Linear(hidden, hidden)
         self.message = nn.Linear(hidden, config.channels)
-        self.combine = nn.Linear(3 * config.channels + 2, 32)
-        self.shift = nn.Linear(32, 1, bias=False)
+        self.combine = nn.Linear(3 * config.channels + 2, config.pooled)
+        self.weigh = nn.Linear(config.pooled, config.pooled)
+        self.shift = nn.Linear(config.pooled, 1, bias=False)
+        self.doubt = Doubt(config.pooled, config.doubt) if config.doubt else None
         nn.init.zeros_(self.shift.weight)
         nn.init.normal_(self.message.weight, std=0.1 * hidden**-0.5)
 
@@ -104,9 +118,16 @@ class TableHead(nn.Module):
         return torch.stack([log_probs.exp(), log_probs.clamp_min(LOWEST) / 4], dim=-1).float()
 
     def links(self) -> Float[Tensor, "P L L"]:
-        """How much of what happens at a position is felt at another."""
+        """How much of what happens at a position is felt at another; of frozen weights it is computed once."""
+        weights = (self.pair, self.link.weight, self.link.bias)
+        frozen = not torch.is_grad_enabled() and not any(x.is_inference() for x in weights)
+        key = tuple((x.device, x.data_ptr(), x._version) for x in weights) if frozen else None
+        if key is not None and self._links is not None and self._links[0] == key:
+            return self._links[1]
         strength = sigmoid(self.link(self.pair)).permute(2, 0, 1)
-        return strength * (1 - torch.eye(self.config.length, device=strength.device))
+        strength = strength * (1 - torch.eye(self.config.length, device=strength.device))
+        self._links = None if key is None else (key, strength)
+        return strength
 
     def messages(
         self,
@@ -133,10 +154,17 @@ class TableHead(nn.Module):
         self, log_p: Float[Tensor, "... V"], low: Float[Tensor, "... V K"], high: Float[Tensor, "... V K"], total: Float[Tensor, "... V K"]
     ) -> Float[Tensor, "... V"]:
         """The shifted log-probabilities from the pooled messages."""
+        return self.read(log_p, low, high, total)[0]
+
+    def read(
+        self, log_p: Float[Tensor, "... V"], low: Float[Tensor, "... V K"], high: Float[Tensor, "... V K"], total: Float[Tensor, "... V K"]
+    ) -> tuple[Float[Tensor, "... V"], Float[Tensor, "... V I"]]:
+        """The same, and what the network saw in them, for its doubt."""
         beliefs = self._beliefs(log_p).expand(*low.shape[:-1], -1)
         known = torch.cat([low, high, total / (1 + total.abs() / 4), beliefs], dim=-1)
-        correction = linear(self.shift, linear(self.combine, known).relu())[..., 0]
-        return functional.log_softmax(log_p + low[..., 0] + high[..., 0] + correction, dim=-1)
+        inner = linear(self.weigh, linear(self.combine, known).relu()).relu()
+        shift = low[..., 0] + high[..., 0] + linear(self.shift, inner)[..., 0]
+        return functional.log_softmax(log_p + shift, dim=-1), inner
 
     def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
         """The features of the members, and the marginals of all open positions, for the paths through them."""
@@ -150,21 +178,41 @@ class TableHead(nn.Module):
             give, keep = exclusion(prediction.log_probs, prediction.masked)
         state = {name: getattr(known, name).unflatten(0, where.shape[:2]).flatten(1, 2)[:, :count] for name in FEATURES}
         own = prediction.log_probs[row, members].float()
-        return state | {"members": members, "log_probs": own, "drawn": torch.zeros_like(members), "give": give, "keep": keep}
+        waits, unknown = torch.full_like(members, WAITS), prediction.masked.sum(1, keepdim=True).float()
+        return state | {"members": members, "log_probs": own, "drawn": waits, "unknown": unknown, "give": give, "keep": keep}
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
-        """What was drawn is remembered; it is heard when somebody asks."""
+        """What was drawn is remembered; it is heard when somebody asks. Who waits (`WAITS`) is not."""
         return dict(state) | {"drawn": state["drawn"].scatter(1, rank[:, None], symbol[:, None])}
 
     def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
         """Messages of all that were drawn before this rank, each by products of its own: no bit of a row depends on its batch mates."""
+        return self._heard(state, rank)[0]
+
+    def judged(self, state: State, rank: PerRow) -> tuple[Float[Tensor, "B V"], Float[Tensor, " B"]]:
+        """The same, with what drawing from it is expected to lose, in nats."""
+        log_q, inner = self._heard(state, rank)
+        if self.doubt is None:
+            raise PairmiError("TableHead: these tables do not know what they lose; teach them with experiments/coupling_doubt.py")
+        if inner is None:
+            return log_q, torch.zeros_like(log_q[:, 0])
+        row, count = torch.arange(len(rank), device=rank.device), int(rank.max())
+        with torch.inference_mode(False), torch.no_grad():
+            drawn = state["drawn"][:, :count]
+            told = ((drawn >= 0) & (torch.arange(count, device=rank.device) < rank[:, None])).float()
+            heard = drawn_before(state["log_probs"][:, :count], drawn.clamp_min(0), told, state["unknown"])[:, -1]
+            return log_q, self.doubt(self.doubt.known(state["log_probs"][row, rank], log_q, inner, heard))
+
+    def _heard(self, state: State, rank: PerRow) -> tuple[Float[Tensor, "B V"], Float[Tensor, "B V I"] | None]:
+        """The shifted marginals, and what the network saw; nothing before the first is drawn."""
         row, count, members = torch.arange(len(rank), device=rank.device), int(rank.max()) if len(rank) else 0, state["members"]
         log_p = state["log_probs"][row, rank]
         if not count:
-            return log_p
+            return log_p, None
         with torch.inference_mode(False), torch.no_grad():
             sender, receiver = members[:, :count], members[row, rank][:, None]
-            drawn = state["drawn"][:, :count]
+            told = (state["drawn"][:, :count] >= 0) & (torch.arange(count, device=rank.device) < rank[:, None])
+            drawn = state["drawn"][:, :count].clamp_min(0)
             links = self.links()
             links = (links[:, sender] * links[:, receiver]).movedim(0, 2)  # [B, N, C, L]
             links = links * state["give"].gather(2, drawn[:, None].expand(-1, links.shape[3], -1)).mT[:, :, None]
@@ -174,12 +222,11 @@ class TableHead(nn.Module):
                 Features(*(state[n][:, :count] for n in FEATURES)),
                 Features(*(state[n][row, rank][:, None] for n in FEATURES)),
             )
-            said = self.messages(of_sender, drawn, of_receiver, self.pair[sender, receiver], paths)
-            said = said * (torch.arange(count, device=rank.device) < rank[:, None])[:, :, None, None]
+            said = self.messages(of_sender, drawn, of_receiver, self.pair[sender, receiver], paths) * told[:, :, None, None]
             total = said[:, 0]
             for one in said.unbind(1)[1:]:  # in this order in every batch
                 total = total + one
-            return self.moved(log_p, said.clamp_max(0).amin(1), said.clamp_min(0).amax(1), total)
+            return self.read(log_p, said.clamp_max(0).amin(1), said.clamp_min(0).amax(1), total)
 
 
 def exclusion(log_probs: Float[Tensor, "B L V"], masked: Positions) -> tuple[Float[Tensor, "B L V"], Float[Tensor, "B L V"]]:

@@ -83,26 +83,3 @@ def save(scores: Scores, file: Path) -> None:
     if kind not in WRITERS:
         raise PairmiError(f"save: expected a name that ends in .{', .'.join(list(WRITERS)[:6])} or another picture's, got {file.name!r}")
     write_whole(file, WRITERS[kind](scores))
-
-
-def dataframe(scores: Scores) -> Any:
-    """The same lines as a pandas table."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise PairmiError("to_dataframe: pandas is missing; pip install pandas") from error
-    return pandas.DataFrame(columns(scores))
-
-
-def graph(scores: Scores, least: float) -> Any:
-    """Positions as nodes, with `name` and `symbol`; pairs above `least` as edges, with `weight`."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise PairmiError("to_networkx: networkx is missing; pip install networkx") from error
-    made = networkx.DiGraph() if scores.directed else networkx.Graph()
-    made.add_nodes_from((i, {"name": scores.names[i], "symbol": scores.symbols[i]}) for i in scores.shown)
-    i, j, score = scores.listed()
-    kept = score > least
-    made.add_weighted_edges_from(zip(i[kept].tolist(), j[kept].tolist(), score[kept].tolist(), strict=True))
-    return made

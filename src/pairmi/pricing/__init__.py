@@ -1,1 +1,1 @@
-"""The price of parallel decoding: what a rule loses against one by one, in nats; calibration of charges; tests for tuning."""
+"""The price of parallel decoding: what a rule loses against one by one, in nats; calibration of charges; intervals."""

@@ -1,6 +1,7 @@
 """Fit the map from what is known when a set is chosen to what its members really lose."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,11 @@ KNOTS = 6  # of each feature, at most
 SHRINK = 1e-3  # pulls rises that the data say little of towards 0
 MOST = 10  # times the mean, and at least a nat: larger losses say no more about what they depend on; they count in full for the level
 STEEP = 50.0  # log nats: beyond any loss, and short of what overflows on the way to it
-SLOPES = (0.5, 2.0)  # of log nats lost over log nats charged
+FEWEST = 8  # canvases that budgets are made true on
+SLOPES = (0.5, 2.0)  # of log nats lost over log nats charged, in all
+STEPS = (0.5, 6.0)  # and from one level to the next
+BEND = 0.5  # how much such a slope changes, as a guess
+EFFECTIVE = 4.0  # (mean / standard error) ** 2 of a loss: about how many sequences have made it
 
 Chosen = Callable[[PairwiseMI, Calibration | None, float], Selector]  # the rule of an estimate, a charge (None = pairwise) and a budget
 
@@ -95,17 +100,29 @@ def _knots(values: Float[Tensor, " M"], weights: Float[Tensor, " M"]) -> Float[T
 def fit_budget(charge: Calibration, found: Iterable[tuple[float, float, float]]) -> Calibration:
     """The charge whose `allowed` makes budgets true, from what passes might spend, what they lost in the mean, and its standard error.
 
-    A line through the logarithms, each point weighted by how well it is known: a few sequences lose most.
+    A curve through the logarithms that bends no more than need be, and the line through all of them for what lies beyond. Each point is
+    weighted by how well it is known, for a few sequences lose most; what a sequence or two have lost says nothing.
     """
-    points = torch.tensor([[math.log(a), math.log(m), (m / max(e, 1e-3 * m)) ** 2] for a, m, e in found if m > 0], dtype=torch.float64)
-    if not len(points):
+    points = [(math.log(a), math.log(m), (m / max(e, 1e-3 * m)) ** 2) for a, m, e in sorted(found) if m > 0]
+    points = [point for point in points if point[2] >= EFFECTIVE] or points
+    if not points:
         return charge
-    x, y, weight = points.T
-    weight = weight / weight.sum()
-    middle, spread = (weight * x).sum(), (weight * (x - (weight * x).sum()).square()).sum()
-    slope = 1.0 if float(spread) < 1e-6 else float((weight * (x - middle) * y).sum() / spread)
+    x, y, weight = torch.tensor(points, dtype=torch.float64).T
+    share = weight / weight.sum()
+    middle, spread = (share * x).sum(), (share * (x - (share * x).sum()).square()).sum()
+    slope = 1.0 if float(spread) < 1e-6 else float((share * (x - middle) * y).sum() / spread)
     slope = min(max(slope, SLOPES[0]), SLOPES[1])
-    return replace(charge, slope=slope, offset=float((weight * y).sum() - slope * middle))
+    line = replace(charge, slope=slope, offset=float((share * y).sum() - slope * middle), levels=())
+    if len(points) < 3:
+        return line
+    gap, count = x.diff(), len(points)
+    slopes = (torch.eye(count, dtype=torch.float64)[1:] - torch.eye(count, dtype=torch.float64)[:-1]) / gap[:, None]
+    bends = slopes.diff(dim=0) / BEND
+    smooth = torch.linalg.solve(torch.diag(weight) + bends.T @ bends, weight * y)
+    rises = (slopes @ smooth).clamp(*STEPS) * gap
+    level = torch.cat([torch.zeros(1, dtype=torch.float64), rises.cumsum(0)])
+    level = level + (share * (y - level)).sum()
+    return replace(line, levels=tuple(zip(x.tolist(), level.tolist(), strict=True)))
 
 
 def predicted(charge: Calibration, members: Members) -> Float[Tensor, " M"]:
@@ -121,24 +138,31 @@ def calibrate(
     budgets: Sequence[float],
     *,
     rounds: int = 4,
+    seconds: float = math.inf,
     seed: int = 0,
     batch_size: int = 256,
 ) -> Calibration:
     """Price the rule with pairwise charges, fit; price it with the fitted ones, on other draws, fit again to all; last make budgets true.
 
     The rounds matter: a rule picks the sets whose charge is too low, so that a map must see the sets that it makes the rule choose.
+    Where so many would take more than these seconds, there are fewer, at least two, and fewer canvases in the last.
     """
     if rounds < 2:
         raise PairmiError(f"calibrate: rounds={rounds}: must be at least 2")
-    watched, seen, charge = Watched(mi), list[Members](), None
+    watched, seen, charge, began, each = Watched(mi), list[Members](), None, time.monotonic(), 0.0
     for number in range(rounds - 1):
+        if number and time.monotonic() - began + 2 * each > seconds:
+            break
+        last = time.monotonic()
         rules = {f"{budget:g}": chosen(watched, charge, budget) for budget in budgets}
-        found = measure(backbone, canvases, rules, seed=seed + number, batch_size=batch_size, watched=watched)
-        seen += [price.members for price in found]
+        seen += [price.members for price in measure(backbone, canvases, rules, seed=seed + number, batch_size=batch_size, watched=watched)]
         charge = fit_charge(joined_members(seen))
+        each = time.monotonic() - last
     assert charge is not None
-    last = reliability(backbone, canvases, mi, chosen, charge, budgets, seed=seed + rounds - 1, batch_size=batch_size)
-    return fit_budget(charge, [(one.budget, one.measured, one.error) for one in last])
+    left = (seconds - time.monotonic() + began) / max(each, 1e-6)
+    some = canvases[: max(FEWEST, int(min(left, 1.0) * len(canvases)))]
+    found = reliability(backbone, some, mi, chosen, charge, budgets, seed=seed + rounds - 1, batch_size=batch_size)
+    return fit_budget(charge, [(one.budget, one.measured, one.error) for one in found])
 
 
 def reliability(

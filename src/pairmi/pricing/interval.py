@@ -4,7 +4,7 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray
 
 Values = Float[ndarray, " N"]
@@ -18,10 +18,6 @@ def student(probability: float, freedom: int) -> float:
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / freedom + second / freedom**2 + third / freedom**3
-
-
-def _resampled(count: int, seed: int) -> Int[ndarray, "R N"]:
-    return np.random.default_rng(seed).integers(count, size=(DRAWS, count))
 
 
 def mean_interval(values: Values, confidence: float = 0.95, unseen: float = 1.0) -> tuple[float, float]:
@@ -66,7 +62,7 @@ def difference_interval(values: Values, confidence: float = 0.95, seed: int = 0)
     error, tail = float(values.std(ddof=1)) / math.sqrt(count), (1 - confidence) / 2
     if error <= TINY:
         return mean, mean
-    drawn = values[_resampled(count, seed)]
+    drawn = values[np.random.default_rng(seed).integers(count, size=(DRAWS, count))]
     errors = drawn.std(1, ddof=1) / math.sqrt(count)
     z = ((drawn.mean(1) - mean) / np.maximum(errors, TINY))[errors > TINY]
     t = student(1 - tail, count - 1)

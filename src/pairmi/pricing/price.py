@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pairmi.decoding import batches
+from pairmi.deferring import Deferring
 from pairmi.draw import Streams
 from pairmi.pricing.interval import difference_interval, mean_interval
 from pairmi.pricing.walk import Members, Watched, joined_members, walk
-from pairmi.selectors.coupled import Coupled
+from pairmi.selectors.wrappers import Coupled
 from pairmi.types import Backbone, Coupling, PairmiError, Selector
 
 
@@ -86,19 +88,16 @@ def measure(
         raise PairmiError(f"price: batch_size must be >= 1, got {batch_size}")
     if not canvases or not rules:
         raise PairmiError(f"price: expected at least one canvas and one rule, got {len(canvases)} and {len(rules)}")
-    lengths = torch.tensor([len(canvas) for canvas in canvases])
-    parts = [part for length in lengths.unique() for part in torch.nonzero(lengths == length)[:, 0].split(batch_size)]
     found = dict[str, Price]()
     for selector, alike in _together(rules):
-        members, probes = [list[Members]() for _ in alike], 0
-        for part in parts:
-            tokens, streams = torch.stack([canvases[n] for n in part.tolist()]), Streams(seed, part)
+        walked, probes = list[list[Members]](), 0
+        for part in batches(canvases, batch_size):
+            tokens, streams = torch.stack([canvases[n] for n in part]), Streams(seed, torch.tensor(part))
             some, spent = walk(backbone, tokens, selector, streams, temperature, watched, list(alike.values()))
-            for into, one in zip(members, some, strict=True):
-                into.append(one)
+            walked.append(some)
             probes += spent
-        each = zip(alike, members, strict=True)
-        found |= {name: summed(name, joined_members(mine), len(canvases), probes, seed, temperature) for name, mine in each}
+        for name, *parts in zip(alike, *walked, strict=True):
+            found[name] = summed(name, joined_members(parts), len(canvases), probes, seed, temperature)
     return [found[name] for name in rules]
 
 
@@ -108,7 +107,7 @@ def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, C
     for name, selector in rules.items():
         inner, coupling = (selector.rule, selector.coupling) if isinstance(selector, Coupled) else (selector, None)
         for one, names in groups:
-            if _alike(one, inner):
+            if _alike(one, inner) and not any(isinstance(draw, Deferring) for draw in (coupling, *names.values())):
                 names[name] = coupling
                 break
         else:

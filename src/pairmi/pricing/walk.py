@@ -1,6 +1,6 @@
 """One-by-one decoding in a rule's own order, with what drawing each position at once with its set would have lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -8,25 +8,11 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from pairmi.counting import Counting
+from pairmi.deferring import WAITS, Deferring
 from pairmi.draw import Streams, tempered
 from pairmi.info import entropy, kl, total_variation
 from pairmi.model import device_of
-from pairmi.types import (
-    Backbone,
-    Coupling,
-    Meter,
-    PairMatrix,
-    PairmiError,
-    PairwiseMI,
-    PerRow,
-    Prediction,
-    RowStreams,
-    Selection,
-    Selector,
-    State,
-    Tokens,
-    Turn,
-)
+from pairmi.types import Backbone, Coupling, Meter, PairmiError, PairwiseMI, PerRow, Prediction, RowStreams, Selector, State, Tokens, Turn
 
 # A rule chooses an ordered set U = (k_1, ..., k_m) at a context C. At once draws k_n from p(. | C), one by one from
 # p(. | C, x_k1 ... x_k(n-1)), and both ask the rule again when U is full. A rule does not see drawn symbols, so the contexts
@@ -80,27 +66,12 @@ class Watched:
 
     def __init__(self, mi: PairwiseMI) -> None:
         self.mi = mi
-        self.last: PairMatrix | None = None
+        self.last: Float[Tensor, "B L L"] | None = None
 
-    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
+    def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> Float[Tensor, "B L L"]:
         """What the estimate says."""
         self.last = self.mi(prediction, backbone, rng)
         return self.last
-
-
-@dataclass(frozen=True)
-class _OwnTurns:
-    """Streams of rows that are at different passes, the same numbers as in decoding."""
-
-    streams: Streams
-    turns: PerRow
-
-    def uniform(self, purpose: str, *shape: int) -> Float[Tensor, "B ..."]:
-        out = torch.empty(len(self.turns), *shape, dtype=torch.float64, device=self.turns.device)
-        for turn in self.turns.unique().tolist():
-            some = torch.nonzero(self.turns == turn)[:, 0]
-            out[some] = self.streams.rows(some).at(turn).uniform(purpose, *shape)
-        return out
 
 
 def drawn(log_probs: Float[Tensor, "B V"], luck: Float[Tensor, " B"]) -> Int[Tensor, " B"]:
@@ -109,25 +80,28 @@ def drawn(log_probs: Float[Tensor, "B V"], luck: Float[Tensor, " B"]) -> Int[Ten
     return (below < luck[:, None] * below[:, -1:]).sum(-1).clamp_max(log_probs.shape[-1] - 1)
 
 
+Draws = Sequence[Coupling | None]  # ways to draw the members of a set: from their marginals, or by a coupling
+
+
 @dataclass
 class _Rows:
-    """The unfinished rows: where each is in its set. Its marginals, and MI if watched, are those of the pass that chose the set."""
+    """The unfinished rows: where each is in its set."""
 
     number: PerRow
     tokens: Tokens
     order: Int[Tensor, "B L"]
     taken: PerRow  # how many of its set are filled
     turn: PerRow
-    marginal: Float[Tensor, "B L V"]
-    mi: Float[Tensor, "B K K"]  # K = L if pairs are watched, else 0
     luck: Float[Tensor, "B L"]
+    seen: State  # by the pass that chose the set: its marginals, and its MI where pairs are watched
     state: State
     tables: list[State]  # what each coupling remembers of the sets
 
     def keep(self, index: Int[Tensor, " R"]) -> "_Rows":
         """The same for some of the rows."""
-        plain = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.name not in ("state", "tables")}
-        return replace(self, **plain, state=_some(self.state, index), tables=[_some(state, index) for state in self.tables])
+        plain = {field.name: value[index] for field in fields(self) if isinstance(value := getattr(self, field.name), Tensor)}
+        seen, state, *tables = (_some(one, index) for one in (self.seen, self.state, *self.tables))
+        return _Rows(**plain, seen=seen, state=state, tables=tables)
 
 
 def _some(state: State, index: Int[Tensor, " R"]) -> State:
@@ -135,7 +109,94 @@ def _some(state: State, index: Int[Tensor, " R"]) -> State:
     return {name: value[index] for name, value in state.items()}
 
 
-Draws = Sequence[Coupling | None]  # ways to draw the members of a set: from their marginals, or by a coupling
+def _remembered(before: State, new: State, asking: Int[Tensor, " R"], count: int) -> State:
+    """The memory of all rows after some of them were asked."""
+    state = dict(before)
+    for name, value in new.items():
+        whole = state[name].clone() if name in state else value.new_zeros(count, *value.shape[1:])
+        whole[asking] = value
+        state[name] = whole
+    return state
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """How rows are walked."""
+
+    selector: Selector
+    meter: Counting
+    streams: Streams
+    temperature: float
+    watched: Watched | None
+    draws: Draws
+
+    def start(self, tokens: Tokens) -> _Rows:
+        """The rows that have something unknown."""
+        number = torch.nonzero((tokens == self.meter.vocab.size).any(1))[:, 0]
+        if not len(number):
+            raise PairmiError("price: every position of every canvas is given, nothing is unknown; mask what is to be decoded")
+        mine, tokens, nothing = self.streams.rows(number), tokens[number].clone(), torch.zeros_like(number)
+        luck = mine.uniform("price", tokens.shape[1])
+        return _Rows(mine.index, tokens, torch.full_like(tokens, -1), nothing, nothing - 1, luck, {}, {}, [{} for _ in self.draws])
+
+    def ask(self, rows: _Rows, asking: Int[Tensor, " R"], prediction: Prediction) -> None:
+        """The next set of the rows whose last one is full; the rule's memory advances once a choice, as in decoding."""
+        rows.turn[asking] += 1
+        rng, count, who = Streams(self.streams.seed, rows.number[asking], rows.turn[asking]), len(rows.tokens), type(self.selector).__name__
+        selection = self.selector(Turn(prediction, self.meter, rng, _some(rows.state, asking)))
+        bad = ~selection.chosen.any(1) | (selection.chosen & ~prediction.masked).any(1)
+        if bool(bad.any()):
+            raise PairmiError(f"{who}: must choose at least one unknown position, and no known one; it did not in some row")
+        rows.order[asking], rows.taken[asking] = torch.where(selection.chosen, selection.order, -1), 0
+        seen = {"marginal": prediction.log_probs}
+        if self.watched is not None:
+            if self.watched.last is None:
+                raise PairmiError(f"{who}: does not look at pairs; calibrate a rule that does, such as mi-bound")
+            seen["mi"] = self.watched.last.float()
+        rows.seen = _remembered(rows.seen, seen, asking, count)
+        rows.state = _remembered(rows.state, selection.state, asking, count)
+        for n, draw in enumerate(self.draws):
+            if draw is not None:
+                rows.tables[n] = _remembered(rows.tables[n], draw.begin(prediction, selection.members, self.meter), asking, count)
+
+    def fill(self, rows: _Rows, prediction: Prediction) -> list[Members]:
+        """The next member of each row's set, drawn from its conditional; for each way of drawing what that would have lost."""
+        every, rank = torch.arange(len(rows.tokens), device=rows.tokens.device), rows.taken.clone()
+        member = (rows.order == rank[:, None]).long().argmax(1)
+        conditional, marginal = prediction.log_probs[every, member].double(), rows.seen["marginal"][every, member]
+        before = ((rows.order >= 0) & (rows.order < rank[:, None])).double()
+        shared = rows.seen["mi"][every, member].double() * before if "mi" in rows.seen else torch.zeros_like(before)
+        features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
+        conditional, found = tempered(conditional, self.temperature), list[Members]()
+        for draw, state in zip(self.draws, rows.tables, strict=True):
+            own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), self.temperature)
+            lost = (torch.where(rank == 0, 0, of(conditional, own)) for of in (kl, total_variation))
+            entry = (rows.number, rows.turn, rank, member, *lost, *features)
+            found.append(Members(*(value.clone().cpu() for value in entry)))
+        symbol = drawn(conditional, rows.luck[every, member])
+        rows.tokens[every, member] = symbol
+        rows.taken += 1
+        more = torch.nonzero(rows.order.amax(1) >= rows.taken)[:, 0]  # whose sets have a next member
+        for n, draw in enumerate(self.draws):
+            if draw is not None and len(more):
+                after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], self.meter)
+                rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
+        if isinstance(self.draws[0], Deferring):
+            self.defer(rows, self.draws[0], more)
+        return found
+
+    def defer(self, rows: _Rows, draw: Deferring, asked: Int[Tensor, " R"]) -> None:
+        """Leave the next members of some rows out of their sets, as long as the coupling doubts them."""
+        while len(asked):
+            rank, state = rows.taken[asked], _some(rows.tables[0], asked)
+            late = torch.nonzero(draw.judged(state, rank)[1] > draw.limit)[:, 0]
+            asked, rank, state = asked[late], rank[late], _some(state, late)
+            if len(asked):
+                after = draw.after(state, rank, torch.full_like(rank, WAITS), self.meter)
+                rows.tables[0] = _remembered(rows.tables[0], after, asked, len(rows.tokens))
+                rows.order[asked] = torch.where(rows.order[asked] == rank[:, None], -1, rows.order[asked])
+                rows.taken[asked] += 1
+                asked = asked[rows.order[asked].amax(1) >= rows.taken[asked]]
 
 
 def walk(
@@ -150,106 +211,22 @@ def walk(
     """Fill canvases of one length one position at a time, one row a position; what was filled, and the rows that were spent on probes.
 
     `temperature` tempers what symbols are drawn from, and so both sides of the comparison; the rule sees the model's own beliefs.
-    What was filled comes once for each of `draws`: the same members, with what they lose if they are drawn in this way.
+    What was filled comes once for each of `draws`: the same members, with what they lose if they are drawn in this way. A way that defers
+    members changes the sets, and so must be alone.
     """
-    meter, mask, tokens = Counting(backbone), backbone.vocab.size, tokens.to(device_of(backbone))
-    streams = Streams(streams.seed, streams.index.to(tokens.device), streams.turn)
-    entries: list[list[Members]] = [[] for _ in draws]
-    probes = 0
+    if len(draws) > 1 and any(isinstance(draw, Deferring) for draw in draws):
+        raise PairmiError("price: a way of drawing that defers members chooses its own sets; price it in a walk of its own")
+    tokens, meter = tokens.to(device_of(backbone)), Counting(backbone)
+    steps = _Walk(selector, meter, replace(streams, index=streams.index.to(tokens.device)), temperature, watched, draws)
+    entries, probes = list[list[Members]](), 0
     with torch.no_grad():
-        rows = _start(tokens, mask, streams, watched is not None, len(draws))
+        rows = steps.start(tokens)
         while len(rows.tokens):
             prediction = meter(rows.tokens)
             asking, spent = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0], meter.rows
             if len(asking):
-                _ask(rows, asking, prediction, selector, meter, streams, watched, draws)
-            for into, entry in zip(entries, _fill(rows, prediction, temperature, draws, meter), strict=True):
-                into.append(entry)
+                steps.ask(rows, asking, prediction.rows(asking))
+            entries.append(steps.fill(rows, prediction))
             probes += meter.rows - spent
-            rows = rows.keep(torch.nonzero((rows.tokens == mask).any(1))[:, 0])
-    return [joined_members(parts) for parts in entries], probes
-
-
-def _start(tokens: Tokens, mask: int, streams: Streams, watching: bool, draws: int) -> _Rows:
-    number, length = torch.nonzero((tokens == mask).any(1))[:, 0], tokens.shape[1]
-    if not len(number):
-        raise PairmiError("price: every position of every canvas is given, nothing is unknown; mask what is to be decoded")
-    tokens, nothing = tokens[number].clone(), torch.zeros_like(number)
-    side = length if watching else 0
-    marginal, mi = (torch.zeros(len(number), a, b, device=tokens.device) for a, b in ((length, mask), (side, side)))
-    luck = streams.rows(number).uniform("price", length)
-    return _Rows(
-        streams.index[number], tokens, torch.full_like(tokens, -1), nothing, nothing - 1, marginal, mi, luck, {}, [{} for _ in range(draws)]
-    )
-
-
-def _ask(
-    rows: _Rows,
-    asking: Int[Tensor, " R"],
-    prediction: Prediction,
-    selector: Selector,
-    meter: Meter,
-    streams: Streams,
-    watched: Watched | None,
-    draws: Draws,
-) -> None:
-    """The next set of the rows whose last one is full; the rule's memory advances once a choice, as in decoding."""
-    rows.turn[asking] += 1
-    seen = prediction.rows(asking)
-    rng = _OwnTurns(Streams(streams.seed, rows.number[asking]), rows.turn[asking])
-    selection = selector(Turn(seen, meter, rng, {name: value[asking] for name, value in rows.state.items()}))
-    _check(selector, selection, seen)
-    rows.order[asking], rows.taken[asking] = torch.where(selection.chosen, selection.order, -1), 0
-    if rows.marginal.dtype != seen.log_probs.dtype:
-        rows.marginal = rows.marginal.to(seen.log_probs.dtype)
-    rows.marginal[asking] = seen.log_probs
-    if watched is not None:
-        if watched.last is None:
-            raise PairmiError(f"{type(selector).__name__}: does not look at pairs; calibrate a rule that does, such as mi-bound")
-        rows.mi[asking] = watched.last.to(rows.mi.dtype)
-    rows.state = _remembered(rows.state, selection.state, asking, len(rows.tokens))
-    members = torch.where(selection.chosen, selection.order, seen.tokens.shape[1]).argsort(dim=1, stable=True)
-    for n, draw in enumerate(draws):
-        if draw is not None:
-            rows.tables[n] = _remembered(rows.tables[n], draw.begin(seen, members, meter), asking, len(rows.tokens))
-
-
-def _remembered(before: Mapping[str, Tensor], new: Mapping[str, Tensor], asking: Int[Tensor, " R"], count: int) -> dict[str, Tensor]:
-    """The memory of all rows after some of them were asked."""
-    state = dict(before)
-    for name, value in new.items():
-        whole = state[name].clone() if name in state else value.new_zeros(count, *value.shape[1:])
-        whole[asking] = value
-        state[name] = whole
-    return state
-
-
-def _check(selector: Selector, selection: Selection, prediction: Prediction) -> None:
-    bad = ~selection.chosen.any(1) | (selection.chosen & ~prediction.masked).any(1)
-    if bool(bad.any()):
-        raise PairmiError(f"{type(selector).__name__}: must choose at least one unknown position, and no known one; it did not in some row")
-
-
-def _fill(rows: _Rows, prediction: Prediction, temperature: float, draws: Draws, meter: Meter) -> list[Members]:
-    """The next member of each row's set, drawn from its conditional; for each way of drawing what that would have lost."""
-    every, rank = torch.arange(len(rows.tokens), device=rows.tokens.device), rows.taken.clone()
-    member = (rows.order == rank[:, None]).long().argmax(1)
-    conditional, marginal = prediction.log_probs[every, member].double(), rows.marginal[every, member]
-    before = (rows.order >= 0) & (rows.order < rank[:, None])
-    shared = rows.mi[every, member].double() * before if rows.mi.shape[1] else torch.zeros_like(before, dtype=torch.float64)
-    features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
-    conditional, found = tempered(conditional, temperature), list[Members]()
-    for draw, state in zip(draws, rows.tables, strict=True):
-        own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), temperature)
-        lost = (torch.where(rank == 0, 0, of(conditional, own)) for of in (kl, total_variation))
-        entry = (rows.number, rows.turn, rank, member, *lost, *features)
-        found.append(Members(*(value.clone().cpu() for value in entry)))
-    symbol = drawn(conditional, rows.luck[every, member])
-    rows.tokens[every, member] = symbol
-    rows.taken += 1
-    more = torch.nonzero(rows.order.amax(1) >= rows.taken)[:, 0]  # whose sets have a next member
-    for n, draw in enumerate(draws):
-        if draw is not None and len(more):
-            after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], meter)
-            rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
-    return found
+            rows = rows.keep(torch.nonzero((rows.tokens == backbone.vocab.size).any(1))[:, 0])
+    return [joined_members(list(parts)) for parts in zip(*entries, strict=True)], probes

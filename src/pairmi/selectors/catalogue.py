@@ -8,9 +8,8 @@ from pairmi.selectors.klass import Klass
 from pairmi.selectors.maskgit import MaskGIT
 from pairmi.selectors.mi_bound import MIBound
 from pairmi.selectors.mi_guided import MIGuided
-from pairmi.selectors.sequential import Sequential
 from pairmi.selectors.threshold import Threshold
-from pairmi.selectors.top_k import TopK
+from pairmi.selectors.top_k import Sequential, TopK
 
 CATALOGUE: dict[str, type] = {
     "sequential": Sequential,

@@ -22,8 +22,9 @@ TINY = 1e-6  # nats: below this all is alike
 class Calibration:
     """log nats = bias + sum over features f of a piecewise linear function of log(f + 1e-6), constant outside its knots.
 
-    The charges of a pass may add up to exp((log budget - offset) / slope): then the rule that the map was made for loses `budget` nats a
-    pass in the mean, though a pass seldom spends all that it may, and a rule picks what is charged too little.
+    A pass seldom spends all that it may, and a rule picks what is charged too little: `levels` says what the rule that the map was made
+    for loses a pass in the mean where its charges may add up to so much, linear between logarithms. Beyond them, and without any, it is
+    the line log lost = offset + slope * log allowed.
     """
 
     bias: float
@@ -31,15 +32,17 @@ class Calibration:
     rises: tuple[tuple[float, ...], ...]  # from each knot to the next
     offset: float = 0.0
     slope: float = 1.0
+    levels: tuple[tuple[float, float], ...] = ()  # (log allowed, log lost), both rising
 
     def __post_init__(self) -> None:
         fits = len(self.knots) == len(self.rises) == len(FEATURES)
         fits = fits and all(len(knots) == len(rises) + 1 for knots, rises in zip(self.knots, self.rises, strict=True))
         climbing = all(rise >= 0 for rises in self.rises[: len(RISING)] for rise in rises)
-        if not (fits and climbing and self.slope > 0 and all(a < b for knots in self.knots for a, b in pairwise(knots))):
+        rising = self.slope > 0 and all(a < b for some in (*self.knots, *zip(*self.levels, strict=True)) for a, b in pairwise(some))
+        if not (fits and climbing and rising):
             raise PairmiError(
-                f"Calibration: expected rising knots for each of {', '.join(FEATURES)}, rises >= 0 for the first {len(RISING)} and a slope "
-                "above 0; calibrate again"
+                f"Calibration: expected rising knots for each of {', '.join(FEATURES)}, rises >= 0 for the first {len(RISING)}, a slope "
+                "above 0 and rising levels; calibrate again"
             )
 
     @cached_property
@@ -59,11 +62,20 @@ class Calibration:
 
     def allowed(self, budget: float) -> float:
         """What the charges of a pass may add up to."""
-        return math.exp((math.log(budget) - self.offset) / self.slope) if budget > 0 else 0.0
+        if budget <= 0:
+            return 0.0
+        asked = math.log(budget)
+        if not self.levels:
+            return math.exp((asked - self.offset) / self.slope)
+        for (spent, lost), (more, worse) in pairwise(self.levels):
+            if lost <= asked <= worse:
+                return math.exp(spent + (asked - lost) / (worse - lost) * (more - spent))
+        spent, lost = self.levels[0 if asked < self.levels[0][1] else -1]
+        return math.exp(spent + (asked - lost) / self.slope)
 
     def about(self) -> dict[str, Any]:
         """For the description of the file that it is kept in."""
-        plain = {name: [list(part) for part in getattr(self, name)] for name in ("knots", "rises")}
+        plain = {name: [list(part) for part in getattr(self, name)] for name in ("knots", "rises", "levels")}
         return asdict(self) | plain | {"features": list(FEATURES)}
 
     @classmethod
@@ -71,5 +83,5 @@ class Calibration:
         """What `about` described."""
         if list(about.get("features", ())) != list(FEATURES):
             raise PairmiError(f"Calibration: expected the features {', '.join(FEATURES)}, got {about.get('features')}; calibrate again")
-        knots, rises = (tuple(map(tuple, about[name])) for name in ("knots", "rises"))
-        return cls(float(about["bias"]), knots, rises, float(about["offset"]), float(about["slope"]))
+        knots, rises, levels = (tuple(map(tuple, about.get(name, ()))) for name in ("knots", "rises", "levels"))
+        return cls(float(about["bias"]), knots, rises, float(about["offset"]), float(about["slope"]), levels)

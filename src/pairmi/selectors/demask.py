@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from pairmi.info import confidence
-from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, NotNegative, Rule, greedily, ranked, waiting_for
 from pairmi.types import PairwiseMI, Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class Demask:
+class Demask(Rule):
     """Fill the most confident while the dependence of all chosen pairs adds up to at most the budget; skip what does not fit.
 
     With total variations for dependence (mi=probe,form=tv) the budget bounds, by the chain rule and if influences add up, the total
@@ -20,13 +20,9 @@ class Demask:
     """
 
     mi: PairwiseMI
-    budget: float = 0.1
-    confidence: float = 0.0
+    budget: NotNegative = 0.1
+    confidence: NotNegative = 0.0
     reference: ClassVar[str] = "DEMASK (Ringel, Ali, Romano 2026), its selection; the authors train a predictor of total variations"
-
-    def __post_init__(self) -> None:
-        at_least(self, "budget", self.budget, 0)
-        at_least(self, "confidence", self.confidence, 0)
 
     def __call__(self, turn: Turn) -> Selection:
         """The carry is what has been spent."""

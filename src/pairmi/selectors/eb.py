@@ -6,23 +6,19 @@ from typing import ClassVar, Literal
 import torch
 
 from pairmi.info import entropy_of
-from pairmi.selectors.ranking import TOLERANCE, at_least, one_of, ranked, score, take
+from pairmi.selectors.ranking import TOLERANCE, Nats, Rule, ranked, score, take
 from pairmi.types import Reason, Selection, Turn
 
 Proxy = Literal["entropy", "confidence", "margin"]
 
 
 @dataclass(frozen=True)
-class EB:
+class EB(Rule):
     """Fill the longest prefix, most confident first, whose entropies without the largest sum to at most the budget."""
 
-    budget: float = 0.05
+    budget: Nats = 0.05
     by: Proxy = "entropy"
     reference: ClassVar[str] = "Ben-Hamu et al. 2025 (EB-Sampler)"
-
-    def __post_init__(self) -> None:
-        at_least(self, "budget", self.budget, 0, "nats")
-        one_of(self, "by", self.by, Proxy)
 
     def __call__(self, turn: Turn) -> Selection:
         """Cumsum(H) - cummax(H) <= budget, which grows along the ranking."""

@@ -6,19 +6,16 @@ from typing import ClassVar
 import torch
 
 from pairmi.info import confidence
-from pairmi.selectors.ranking import at_least, ranked, take
+from pairmi.selectors.ranking import NotNegative, Rule, ranked, take
 from pairmi.types import Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class Factor:
+class Factor(Rule):
     """Fill the n most confident positions, n the largest with (m + 1)(1 - c_m) <= factor for every m up to n."""
 
-    factor: float = 0.05
+    factor: NotNegative = 0.05
     reference: ClassVar[str] = "Wu et al. 2025 (Fast-dLLM)"
-
-    def __post_init__(self) -> None:
-        at_least(self, "factor", self.factor, 0)
 
     def __call__(self, turn: Turn) -> Selection:
         """The bound must hold for all members, the last one included."""

@@ -7,24 +7,20 @@ import torch
 from torch import Tensor
 
 from pairmi.info import confidence
-from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, Nats, Rule, greedily, ranked, waiting_for
 from pairmi.types import PairwiseMI, Reason, Selection, Turn
 
 First = Literal["confidence", "information"]
 
 
 @dataclass(frozen=True)
-class IndependentSet:
+class IndependentSet(Rule):
     """Fill a maximal set in which no pair shares more than `threshold` nats, the most confident or the most informative first."""
 
     mi: PairwiseMI
-    threshold: float = 0.01
+    threshold: Nats = 0.01
     by: First = "confidence"
     reference: ClassVar[str] = "greedy maximal independent set of the graph I_ij > threshold"
-
-    def __post_init__(self) -> None:
-        at_least(self, "threshold", self.threshold, 0, "nats")
-        one_of(self, "by", self.by, First)
 
     def __call__(self, turn: Turn) -> Selection:
         """Nothing to carry."""

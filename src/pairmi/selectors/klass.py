@@ -6,25 +6,19 @@ from typing import ClassVar
 import torch
 
 from pairmi.info import confidence, kl
-from pairmi.selectors.ranking import at_least, ranked, take
+from pairmi.selectors.ranking import Count, Nats, NotNegative, Rule, ranked, take
 from pairmi.types import Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class Klass:
+class Klass(Rule):
     """Fill what is above `threshold` and moved less than `drift` nats in each of the last `history` passes; else the k most confident."""
 
-    threshold: float = 0.9
-    drift: float = 0.01
-    history: int = 2
-    k: int = 1
+    threshold: NotNegative = 0.9
+    drift: Nats = 0.01
+    history: Count = 2
+    k: Count = 1
     reference: ClassVar[str] = "Kim et al. 2025 (KLASS, arXiv 2511.05664)"
-
-    def __post_init__(self) -> None:
-        at_least(self, "threshold", self.threshold, 0)
-        at_least(self, "drift", self.drift, 0, "nats")
-        at_least(self, "history", self.history, 1)
-        at_least(self, "k", self.k, 1)
 
     def __call__(self, turn: Turn) -> Selection:
         """Remembers the last belief of each row and for how many passes each position has been calm."""

@@ -7,21 +7,17 @@ import torch
 
 from pairmi.draw import gumbel
 from pairmi.info import confidence
-from pairmi.selectors.ranking import at_least, ranked, take
+from pairmi.selectors.ranking import Count, NotNegative, Rule, ranked, take
 from pairmi.types import Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class MaskGIT:
+class MaskGIT(Rule):
     """Leave cos(pi t / 2T) of the unknowns open after pass t of T; most confident first, with Gumbel noise that anneals to 0."""
 
-    steps: int = 16
-    noise: float = 1.0
+    steps: Count = 16
+    noise: NotNegative = 1.0
     reference: ClassVar[str] = "Chang et al. 2022 (MaskGIT)"
-
-    def __post_init__(self) -> None:
-        at_least(self, "steps", self.steps, 1)
-        at_least(self, "noise", self.noise, 0)
 
     def __call__(self, turn: Turn) -> Selection:
         """Remembers how many positions each row had open at the start, and how many passes it has had."""

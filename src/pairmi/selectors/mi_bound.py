@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from pairmi.info import entropy_of
-from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, one_of, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, Nats, NotNegative, Rule, greedily, ranked, waiting_for
 from pairmi.types import Charge, PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
 Order = Literal["lowest-entropy", "information", "certain-information", "highest-entropy"]
 
 
 @dataclass(frozen=True)
-class MIBound:
+class MIBound(Rule):
     """Fill while the charges min(H_k, penalty * MI with members of higher entropy) + entropy_weight * H_k, the first free, fit the budget.
 
     Filling U at once errs by the total correlation of U. By the chain rule over U in falling entropy the first member
@@ -27,18 +27,12 @@ class MIBound:
     """
 
     mi: PairwiseMI
-    budget: float = 0.1
-    penalty: float = 1.0
+    budget: Nats = 0.1
+    penalty: NotNegative = 1.0
     order: Order = "lowest-entropy"
-    entropy_weight: float = 0.0
+    entropy_weight: NotNegative = 0.0
     charge: Charge | None = None  # a fitted map in the place of the formula above; None = the formula
     reference: ClassVar[str] = "pairmi"
-
-    def __post_init__(self) -> None:
-        at_least(self, "budget", self.budget, 0, "nats")
-        at_least(self, "penalty", self.penalty, 0)
-        at_least(self, "entropy_weight", self.entropy_weight, 0)
-        one_of(self, "order", self.order, Order)
 
     def __call__(self, turn: Turn) -> Selection:
         """The carry is, for each position, its MI with the members of higher entropy."""

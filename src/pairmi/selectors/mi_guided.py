@@ -7,22 +7,18 @@ import torch
 from torch import Tensor
 
 from pairmi.info import entropy_of
-from pairmi.selectors.ranking import TOLERANCE, at_least, greedily, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, Nats, NotNegative, Rule, greedily, ranked, waiting_for
 from pairmi.types import PairwiseMI, Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class MIGuided:
+class MIGuided(Rule):
     """By rising entropy, fill what fits the budget at H_i + penalty * (sum of MI with what is already chosen); skip what does not."""
 
     mi: PairwiseMI
-    budget: float = 0.1  # loses little with a trained model; the paper takes 0.3
-    penalty: float = 1.0
+    budget: Nats = 0.1  # loses little with a trained model; the paper takes 0.3
+    penalty: NotNegative = 1.0
     reference: ClassVar[str] = "the paper, Algorithm 1"
-
-    def __post_init__(self) -> None:
-        at_least(self, "budget", self.budget, 0, "nats")
-        at_least(self, "penalty", self.penalty, 0)
 
     def __call__(self, turn: Turn) -> Selection:
         """The carry is what has been spent."""

@@ -1,29 +1,45 @@
 """What the rules share: candidates in order, the first of them taken, and the reasons of those that wait."""
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal, Protocol, get_args, get_origin, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pairmi.info import confidence, entropy_of, margin
-from pairmi.types import PairMatrix, PairmiError, PerPosition, Positions, Ranks, Reason, Selection, State, Turn, Waiting
+from pairmi.types import PairMatrix, PairmiError, PerPosition, Positions, Ranks, Reason, Selection, Selector, State, Turn, Waiting
 
 By = Literal["confidence", "margin", "entropy", "random"]
 TOLERANCE = 1e-9  # nats: what rounding may add to a sum of charges
 
 
-def at_least(rule: object, name: str, value: int | float, minimum: int, unit: str = "") -> None:
-    """Refuse a parameter below its minimum, or not a number."""
-    if not value >= minimum:
-        raise PairmiError(f"{type(rule).__name__}({name}={value}): {name} must be >= {minimum}{' ' + unit if unit else ''}")
+@dataclass(frozen=True)
+class AtLeast:
+    """The least value of a parameter, with its unit."""
+
+    minimum: int
+    unit: str = ""
 
 
-def one_of(rule: object, name: str, value: str, allowed: object) -> None:
-    """Refuse a parameter that is none of a `Literal`'s values."""
-    if value not in get_args(allowed):
-        raise PairmiError(f"{type(rule).__name__}({name}={value!r}): {name} must be one of {', '.join(get_args(allowed))}")
+Nats = Annotated[float, AtLeast(0, " nats")]
+NotNegative = Annotated[float, AtLeast(0)]
+Count = Annotated[int, AtLeast(1)]
+
+
+@runtime_checkable
+class Rule(Selector, Protocol):
+    """A rule that refuses parameters below their minimum, or not a number, or none of a `Literal`'s values."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            name, value, allowed = field.name, getattr(self, field.name), get_args(field.type)
+            if get_origin(field.type) is Literal and value not in allowed:
+                raise PairmiError(f"{type(self).__name__}({name}={value!r}): {name} must be one of {', '.join(allowed)}")
+            for least in allowed[1:]:
+                if isinstance(least, AtLeast) and not value >= least.minimum:
+                    raise PairmiError(f"{type(self).__name__}({name}={value}): {name} must be >= {least.minimum}{least.unit}")
 
 
 def score(by: By, turn: Turn) -> PerPosition:

@@ -4,19 +4,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pairmi.info import confidence
-from pairmi.selectors.ranking import at_least, ranked, take
+from pairmi.selectors.ranking import NotNegative, Rule, ranked, take
 from pairmi.types import Reason, Selection, Turn
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Rule):
     """Fill every position whose likeliest symbol has at least this probability, and the most confident one always."""
 
-    threshold: float = 0.99
+    threshold: NotNegative = 0.99
     reference: ClassVar[str] = "Wu et al. 2025 (Fast-dLLM)"
-
-    def __post_init__(self) -> None:
-        at_least(self, "threshold", self.threshold, 0)
 
     def __call__(self, turn: Turn) -> Selection:
         """All with c_i >= threshold."""

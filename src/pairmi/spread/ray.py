@@ -2,9 +2,10 @@
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -76,11 +77,8 @@ def _cluster(workers: int) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    if "RAY_ADDRESS" in os.environ:
-        ray.init(**quiet)
-    else:
-        ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+    own = {} if "RAY_ADDRESS" in os.environ else {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    ray.init(**own, log_to_driver=False, logging_level="ERROR")
     try:
         yield ray
     finally:
@@ -90,53 +88,34 @@ def _cluster(workers: int) -> Iterator[Any]:
 def _outcomes(ray: Any, actors: Sequence[Any], stored: Sequence[Any], units: Iterable[Unit], in_order: bool) -> Iterator[Outcome]:
     """Give a unit to each actor that has none, as long as there is room, and hand the outcomes on.
 
-    An actor has one unit at a time: a unit that kills its worker costs no other one an attempt.
+    An actor has one unit at a time: a unit that kills its worker costs no other one an attempt. What ends the units is raised when all
+    before it are done.
     """
-    source, more = _with_error(units), True
-    waiting: deque[tuple[Unit | PairmiError, Any]] = deque()  # with the tasks that do them
+    source, more, wrong = iter(units), True, None
+    waiting: dict[Any, Unit] = {}  # by the tasks that do them, in order
     running = {actor.ready.remote(): actor for actor in actors}  # task -> its actor; at first, to start
     idle: deque[Any] = deque()
     while more or waiting:
         if more and idle and len(waiting) < WINDOW * len(actors):
-            unit = next(source, None)
-            more = isinstance(unit, Unit)
-            if isinstance(unit, Unit):
+            try:
+                unit = next(source, None)
+            except PairmiError as error:
+                unit, wrong = None, error
+            more = unit is not None
+            if unit is not None:
                 actor = idle.popleft()
                 task = actor.work.remote(unit, stored)
-                running[task] = actor
-                waiting.append((unit, task))
-            elif unit is not None:
-                waiting.append((unit, None))
-        elif (place := _finished(waiting, running, in_order)) is not None:
-            unit, task = waiting[place]
-            del waiting[place]
-            yield _outcome(ray, unit, task)
+                waiting[task], running[task] = unit, actor
+        elif (done := next((task for task in islice(waiting, 1 if in_order else None) if task not in running), None)) is not None:
+            yield _outcome(ray, waiting.pop(done), done)
         else:
             idle.extend(running.pop(task) for task in ray.wait(list(running), fetch_local=False)[0])
+    if wrong is not None:
+        raise wrong
 
 
-def _finished(waiting: Iterable[tuple[Unit | PairmiError, Any]], running: Mapping[Any, Any], in_order: bool) -> int | None:
-    """The place of an outcome that can be handed on; an error in the units waits for all before it."""
-    for place, (unit, task) in enumerate(waiting):
-        if task not in running and (place == 0 or isinstance(unit, Unit)):
-            return place
-        if in_order:
-            break
-    return None
-
-
-def _with_error(units: Iterable[Unit]) -> Iterator[Unit | PairmiError]:
-    """The units, and in the last place the error that ended them, so that what came before it is finished first."""
-    try:
-        yield from units
-    except PairmiError as error:
-        yield error
-
-
-def _outcome(ray: Any, unit: Unit | PairmiError, task: Any) -> Outcome:
+def _outcome(ray: Any, unit: Unit, task: Any) -> Outcome:
     """What an actor made of a unit; one whose workers died again and again has failed."""
-    if isinstance(unit, PairmiError):
-        raise unit
     try:
         outcome: Outcome = ray.get(task)
     except ray.exceptions.RayTaskError as error:

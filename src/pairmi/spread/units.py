@@ -69,15 +69,12 @@ class Job(Protocol):
     @property
     def model(self) -> Backbone:
         """The backbone that the units were cut for."""
-        ...
 
     def on(self, device: str) -> "Job":
         """The same with its network on another device."""
-        ...
 
     def __call__(self, unit: Unit) -> Outcome:
         """Do one unit; what a single item raises is a failure in the outcome (see `bisect_failures`)."""
-        ...
 
 
 @runtime_checkable
@@ -86,7 +83,6 @@ class Engine(Protocol):
 
     def run(self, job: Job, units: Iterable[Unit], in_order: bool = True) -> Iterator[Outcome]:
         """The outcomes, in the order of the units or as they come; units are taken as needed: memory does not grow with their number."""
-        ...
 
 
 class Worker:

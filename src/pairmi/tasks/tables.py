@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi.model import Sequences, Task
+from pairmi.tasks.sudoku.rules import valid
 from pairmi.types import PairmiError
 
 LETTERS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -107,17 +108,9 @@ def independent(length: int, size: int) -> World:
 
 def sudoku4() -> World:
     """All 288 complete 4x4 Sudoku grids, equally likely."""
-    rows = list(itertools.permutations(range(4)))
-    grids = []
-    for top in itertools.product(rows, repeat=2):
-        if not all(len({top[r][c] for r in (0, 1) for c in (box, box + 1)}) == 4 for box in (0, 2)):
-            continue
-        for bottom in itertools.product(rows, repeat=2):
-            grid = [*top, *bottom]
-            boxes = all(len({bottom[r][c] for r in (0, 1) for c in (box, box + 1)}) == 4 for box in (0, 2))
-            if boxes and all(len({row[column] for row in grid}) == 4 for column in range(4)):
-                grids.append([symbol for row in grid for symbol in row])
-    return _world(torch.tensor(grids), None, 4)
+    rows = torch.tensor(list(itertools.permutations(range(4))), dtype=torch.int8)
+    grids = rows[_all_sequences(4, len(rows))].flatten(1)
+    return _world(grids[valid(grids, order=2)], None, 4)
 
 
 def _seeded(seed: int) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""`torchrun --nproc-per-node N -m pairmi.training denoiser ...`: the command `pairmi train` in several processes."""
+"""`torchrun --nproc-per-node N -m pairmi.training head ...`: the command `pairmi train` in several processes."""
 
 import sys
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.identity import identify
@@ -16,7 +17,7 @@ from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.heads import HEADS, Head, Related, related, reporting, take
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
-from pairmi.model import Model, innermost
+from pairmi.model import Model, device_of, innermost
 from pairmi.spread.placed import from_here, placed
 from pairmi.store import Labels, joined_labels, square, triangle
 from pairmi.tasks.sudoku.symmetry import random_symmetries, transform, transform_pairs
@@ -50,15 +51,13 @@ class DistillConfig:
 
 
 MOST_SYMBOLS = 64  # whose marginals a head is shown whole
-SIZES = ("inner", "forms", "rank", "mixer", "hops", "edges", "reach")  # of a low-rank head: what its user chooses
+SIZES = ("inner", "forms", "rank", "mixer", "places", "hops", "edges", "reach")  # of a low-rank head: what its user chooses
 
 
 def width_of(backbone: Backbone, length: int) -> int:
     """Of the hidden states that a backbone reports, all layers together: read from what it says of an unknown sequence."""
-    first = next(backbone.parameters(), None) if isinstance(backbone, nn.Module) else None
-    tokens = torch.full((1, length), backbone.vocab.size, device=None if first is None else first.device)
     with torch.no_grad():
-        width = backbone(tokens).hidden.shape[2]
+        width = backbone(torch.full((1, length), backbone.vocab.size, device=device_of(backbone))).hidden.shape[2]
     if not width:
         raise PairmiError(f"train head: {type(backbone).__name__} reports no hidden states (width 0), and these are what a head reads")
     return int(width)
@@ -76,9 +75,9 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
     if kind == PairMLPHead.kind:
         return PairMLPHead(PairMLPConfig(width))
     inner = innermost(model)
-    kinds = inner.kind_count if isinstance(inner, Related) else 0  # a backbone that relates its positions has no fixed ones
-    shown, length = symbols if symbols <= MOST_SYMBOLS else 0, 0 if kinds else model.length or 0
-    return LowRankHead(LowRankConfig(width // count, shown, count, length, kinds=kinds, **sizes))
+    relations = inner.relation_width if isinstance(inner, Related) else 0  # a backbone that relates its positions has no fixed ones
+    shown, length = symbols if symbols <= MOST_SYMBOLS else 0, 0 if relations else model.length or 0
+    return LowRankHead(LowRankConfig(width // count, shown, count, length, relations=relations, **sizes))
 
 
 def started(head: Head, file: Path) -> str:
@@ -143,8 +142,9 @@ class Distill:
             return from_here(placed(reporting(backbone, layers), device, config.precision), device)
 
         theirs = {grid: there(one.backbone) for grid, one in (own or {}).items()}
-        self.buckets = LengthBuckets(there(model.backbone), self.train, half=True, device=device, own=theirs)
-        self.held_out_buckets = LengthBuckets(there(model.backbone), self.held_out, device=device, own=theirs)
+        kept: dict[str, Any] = {"device": device, "own": theirs, "brief": self.symbols > MOST_SYMBOLS}
+        self.buckets = LengthBuckets(there(model.backbone), self.train, half=True, **kept)
+        self.held_out_buckets = LengthBuckets(there(model.backbone), self.held_out, **kept)
 
     def about(self) -> dict[str, Any]:
         """Everything that the result depends on but the number of steps."""
@@ -180,10 +180,8 @@ class Distill:
         found = []
         with torch.no_grad():
             for known, mi, backbone in self.held_out_buckets.among(torch.arange(len(self.held_out))):
-                within = triangle(pairs(known.masked)) & mi.isfinite()
-                found.append(
-                    torch.stack([triangle(related(self.head, backbone).estimate(known).clamp_min(0))[within], mi[within]]).double()
-                )
+                predicted, within = triangle(related(self.head, backbone).estimate(known)), triangle(pairs(known.masked)) & mi.isfinite()
+                found.append(torch.stack([predicted[within].clamp_min(0), mi[within]]).double())
         predicted, true = torch.cat(found, dim=1)
         error = predicted - true
         unexplained = error.square().sum() / (true - true.mean()).square().sum().clamp_min(1e-12)
@@ -201,14 +199,10 @@ def moved(labels: Labels, rng: torch.Generator) -> Labels:
 
 def batch_of(states: int, batch: int, step: int, seed: int) -> Int[Tensor, " B"]:
     """Which states belong to a step: every state once in each round, in a new order."""
-    places = torch.arange(step * batch, (step + 1) * batch)
-    orders = {
-        int(n): torch.randperm(states, generator=torch.Generator().manual_seed(seed * 7_368_787 + int(n)))
-        for n in (places // states).unique()
-    }
-    return torch.stack([orders[int(place) // states][int(place) % states] for place in places])
+    first, last = step * batch // states, ((step + 1) * batch - 1) // states
+    orders = [torch.randperm(states, generator=torch.Generator().manual_seed(seed * 7_368_787 + n)) for n in range(first, last + 1)]
+    start = step * batch - first * states
+    return torch.cat(orders)[start : start + batch]
 
 
-def export_head(checkpoint: Path, out: Path) -> None:
-    """The head of a checkpoint, with for which backbone it is."""
-    export(checkpoint, out, "head")
+export_head = partial(export, kind="head")  # the head of a checkpoint, with for which backbone it is

@@ -27,7 +27,8 @@ from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, bisect_failures, settled, task_name
 from pairmi.store import Labels, Split, check, joined_labels, part_of, shard_file, triangle, write_index, write_shard
-from pairmi.training.states import ByShard, State, States, grid_name
+from pairmi.training.states import State, States, grid_name
+from pairmi.training.structures import StructureStates
 from pairmi.types import Meter, PairMatrix, PairmiError, Prediction
 
 Probing = Probe | SampledProbe
@@ -72,31 +73,23 @@ def describe(model: Model, states: States, probe: Probing, seed: int, shard: int
     """Everything that labels depend on."""
     about = {"format": 2, "backbone": identify(model), "form": probe.form, "seed": seed, "shard": shard}
     about |= {"draws": probe.draws} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
-    about |= {"length": None if isinstance(states, ByShard) else model.length}
-    about |= {"symbols": "".join(model.vocab.symbols), "states": _plain(states.about())}
+    about |= {"length": None if isinstance(states, StructureStates) else model.length}
+    about |= {"symbols": "".join(model.vocab.symbols), "states": states.about()}
     dtype = model.backbone.dtype if isinstance(model.backbone, Transformer | MaskedLM) else torch.float32
     return about | asdict(effort) | ({} if dtype == torch.float32 else {"precision": str(dtype).removeprefix("torch.")})
 
 
-def _plain(about: dict[str, Any]) -> dict[str, Any]:
-    """With lists for tuples, as JSON gives it back."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in about.items()}
-
-
 def label(model: Model, states: Sequence[State], probe: Probing, effort: Effort | None = None, together: int = 64) -> Labels:
     """Probe states of one length, many canvases in one batch of rows, so that every call of the backbone is full."""
-    effort = effort or Effort()
-    parts: dict[str, list[torch.Tensor]] = {}
+    parts: list[dict[str, Tensor]] = []
     for some in torch.stack([state.tokens for state in states]).split(together):
         backbone = Counting(model, probe.batch_rows)
         with torch.inference_mode():
             prediction = backbone(some.to(device_of(model)))
-            values = measured(prediction, backbone, probe, effort)
-        values |= {"masked": prediction.masked.sum(1), "tokens": some}
+            values = measured(prediction, backbone, probe, effort or Effort())
         backbone.complain()
-        for name, value in values.items():
-            parts.setdefault(name, []).append(value.cpu())
-    tensors = {name: torch.cat(values) for name, values in parts.items()}
+        parts.append({name: value.cpu() for name, value in {**values, "masked": prediction.masked.sum(1), "tokens": some}.items()})
+    tensors = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     source, rules, grids = zip(*((state.source, state.rule, state.grid) for state in states), strict=True)
     return Labels(**tensors, source=source, rule=rules, grid=grids)
 
@@ -169,26 +162,21 @@ class Labelling:
 
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
-        model = self._model(unit)
-        drawn, failures = bisect_failures(lambda _: self._draw(unit, model), [unit], lambda one: one.name)
+        number, model = unit.start // len(unit), self.model
+        if isinstance(self.states, StructureStates):
+            own = self.states.model_of(number)
+            model = replace(own, backbone=placed(own.backbone, str(device_of(self.model))))
+        drawn, failures = bisect_failures(
+            lambda _: self.effort.wanted(self.states.draw(model, unit.seed, number, len(unit))), [unit], lambda one: one.name
+        )
         if failures:
             return Outcome(unit, None, tuple(failures))
         made, failures = bisect_failures(
-            lambda some: label(model, some, self.probe, self.effort), drawn[0], lambda state: self._canvas(unit, state)
+            lambda some: label(model, some, self.probe, self.effort),
+            drawn[0],
+            lambda state: f"{unit.name}: {state.source} canvas {model.vocab.decode(state.tokens)}",
         )
         return Outcome(unit, None if failures else joined_labels(made), tuple(failures))
-
-    def _model(self, unit: Unit) -> Model:
-        if not isinstance(self.states, ByShard):
-            return self.model
-        own = self.states.model_of(unit.start // len(unit))
-        return replace(own, backbone=placed(own.backbone, str(device_of(self.model))))
-
-    def _draw(self, unit: Unit, model: Model) -> list[State]:
-        return self.effort.wanted(self.states.draw(model, unit.seed, unit.start // len(unit), len(unit)))
-
-    def _canvas(self, unit: Unit, state: State) -> str:
-        return f"{unit.name}: {state.source} canvas {self.model.vocab.decode(state.tokens)}"
 
 
 def make_labels(
@@ -224,9 +212,8 @@ def make_labels(
     todo = [number for number in mine if number not in done]
     task, about = task_name("labels", settings), {"settings": settings, "provenance": provenance()}
     units = (Unit(task, seed, number * shard, (number + 1) * shard, settings["backbone"]) for number in todo)
-    bar = tqdm(
-        total=shard * len(mine), initial=shard * (len(mine) - len(todo)), desc="labels", unit="state", file=sys.stderr, disable=quiet
-    )
+    there = shard * (len(mine) - len(todo))
+    bar = tqdm(total=shard * len(mine), initial=there, desc="labels", unit="state", file=sys.stderr, disable=quiet)
 
     def report(failure: Failure) -> None:
         tqdm.write(f"labels: {failure}", file=sys.stderr)

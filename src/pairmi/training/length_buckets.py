@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi.counting import joined
+from pairmi.mi.head import summary
 from pairmi.store import Labels, triangle
 from pairmi.types import Backbone, Prediction, Tokens
 
@@ -15,12 +16,20 @@ from pairmi.types import Backbone, Prediction, Tokens
 class LengthBuckets:
     """The backbone sees every state once; `half` keeps its hidden states in float16, if they are in its range.
 
+    Of what it says over a large alphabet `brief` keeps what heads read of it, see `summary`.
+
     The states of some grids may have a backbone of their own, as sequences of a structure have; they are kept apart. All is kept on the
     CPU, where there is room for it; what is asked for comes on the device.
     """
 
     def __init__(
-        self, backbone: Backbone, labels: Labels, half: bool = False, device: str = "cpu", own: Mapping[str, Backbone] | None = None
+        self,
+        backbone: Backbone,
+        labels: Labels,
+        half: bool = False,
+        device: str = "cpu",
+        own: Mapping[str, Backbone] | None = None,
+        brief: bool = False,
     ) -> None:
         self.device = device
         self.bucket, self.row = torch.zeros(2, len(labels), dtype=torch.long)  # where each state is
@@ -31,7 +40,7 @@ class LengthBuckets:
                 mine = torch.tensor([n for n, other in enumerate(owners) if other == owner])
                 self.bucket[places[mine]], self.row[places[mine]] = len(self.kept), torch.arange(len(mine))
                 whose = own[owner] if own and owner else backbone
-                self.kept.append((whose, _predicted(whose, some.tokens[mine], half), some.mi[mine]))
+                self.kept.append((whose, _predicted(whose, some.tokens[mine], half, brief), some.mi[mine]))
 
     def among(self, index: Int[Tensor, " N"]) -> Iterator[tuple[Prediction, Float[Tensor, "B T"], Backbone]]:
         """Prediction and mutual information of some of the states, those of one length and backbone together, and this backbone."""
@@ -53,11 +62,11 @@ def typical_share(labels: Labels) -> float:
     return float(labels.mi.double().nansum() / allowed.clamp_min(1e-12))
 
 
-def _predicted(backbone: Backbone, tokens: Tokens, half: bool) -> Prediction:
+def _predicted(backbone: Backbone, tokens: Tokens, half: bool, brief: bool) -> Prediction:
     pieces = []
     with torch.no_grad():
         for piece in tokens.split(64):
-            prediction = backbone(piece)
+            prediction = summary(backbone(piece)) if brief else backbone(piece)
             fits = half and bool((prediction.hidden.abs() < torch.finfo(torch.float16).max).all())
             pieces.append(replace(prediction, hidden=prediction.hidden.half()) if fits else prediction)
     return joined(pieces)

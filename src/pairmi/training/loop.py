@@ -26,19 +26,15 @@ class Job(Protocol):
 
     def about(self) -> dict[str, Any]:
         """Everything that its result depends on but the number of steps."""
-        ...
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that it has learnt, live: writing into these restores it."""
-        ...
 
     def advance(self, step: int, rate: float) -> float:
         """Do step number `step` at `rate` times the highest learning rate; return the loss."""
-        ...
 
     def evaluate(self) -> dict[str, float]:
         """Figures on held-out data."""
-        ...
 
 
 def learning_rate(step: int, steps: int, warmup: int, decay: float) -> float:
@@ -46,8 +42,8 @@ def learning_rate(step: int, steps: int, warmup: int, decay: float) -> float:
     return min(1.0, (step + 1) / max(1, warmup), (steps - step) / max(1.0, decay * steps))
 
 
-def _resume(job: Job, file: Path, rates: list[float]) -> tuple[int, float]:
-    """Restore `job`; the first step still to do and the seconds already spent."""
+def _resume(job: Job, file: Path, rates: list[float] | None) -> tuple[list[float], float]:
+    """Restore `job`; the rates of the steps already done, which must be those planned if any are, and the seconds already spent."""
     saved, about = load_tensors(file)
     live, now = job.tensors(), json.loads(json.dumps(job.about()))
     if not {"job", "rates", "seconds"} <= about.keys():
@@ -58,13 +54,13 @@ def _resume(job: Job, file: Path, rates: list[float]) -> tuple[int, float]:
             f"train: {file} comes from another configuration (different: {', '.join(names)}); choose another --run or remove it"
         )
     done = about["rates"]
-    if rates[: len(done)] != done:
+    if rates is not None and rates[: len(done)] != done:
         raise PairmiError(
             f"train: {file} has done {len(done)} steps of another learning-rate schedule; keep --steps, or choose another --run"
         )
     for name, tensor in live.items():
         tensor.copy_(saved[name])
-    return len(done), about["seconds"]
+    return done, about["seconds"]
 
 
 def _keep_log(file: Path, steps: int) -> None:
@@ -111,6 +107,7 @@ def fit(
     decay: float,
     save_every: int,
     evaluate_every: int,
+    seconds: float | None = None,
     quiet: bool = False,
     leads: bool = True,
 ) -> Path:
@@ -118,37 +115,41 @@ def fit(
 
     `run` gets `checkpoint.safetensors` (atomic), `log.jsonl` (one line per evaluation) and `stable.safetensors`, the last
     checkpoint before the learning rate falls: from there a longer schedule can go on. Of several processes that train together
-    one leads: it alone writes and measures; the number of processes may change between two starts.
+    one leads: it alone writes and measures; the number of processes may change between two starts. With `seconds` the schedule goes by
+    steps or by time, whichever is further, and ends in time: then the result depends on the machine.
     """
     if min(steps, save_every, evaluate_every) < 1:
         raise PairmiError(f"train: expected steps, save_every and evaluate_every >= 1, got {steps}, {save_every} and {evaluate_every}")
     rates = [learning_rate(step, steps, warmup, decay) for step in range(steps)]
     file, log = run / "checkpoint.safetensors", run / "log.jsonl"
     with locked(run) if leads else nullcontext():
-        start, spent = _resume(job, file, rates) if file.is_file() else (0, 0.0)
+        before, spent = _resume(job, file, rates if seconds is None else None) if file.is_file() else ([], 0.0)
+        start = len(before)
+        rates[:start] = before
         if leads:
             _keep_log(log, start)
         began, recent = time.monotonic() - spent, 0.0
         bar = tqdm(range(start, steps), initial=start, total=steps, desc="train", unit="step", file=sys.stderr, disable=quiet or not leads)
         for step in bar:
+            at = step if seconds is None else max(step, min(steps - 1, int(steps * (time.monotonic() - began) / seconds)))
+            rates[step], last = learning_rate(at, steps, warmup, decay), at == steps - 1
             loss, done = job.advance(step, rates[step]), step + 1
-            saves = leads and (done % save_every == 0 or done == steps)
+            saves = leads and (done % save_every == 0 or last)
             _refuse_nonfinite(step, loss, job.tensors() if saves else {})
             recent = loss if step == start else 0.98 * recent + 0.02 * loss
             bar.set_postfix(loss=f"{recent:.4f}", refresh=False)
-            if leads and (done % evaluate_every == 0 or done == steps):
-                _log(log, {"step": done, "seconds": round(time.monotonic() - began, 1), "rate": rates[step], "loss": loss} | job.evaluate())
+            if leads and (done % evaluate_every == 0 or last):
+                record = {"step": done, "seconds": round(time.monotonic() - began, 1), "rate": rates[step], "loss": loss} | job.evaluate()
+                with log.open("a") as out:
+                    out.write(json.dumps(record) + "\n")
             if saves:
                 about = {"job": job.about(), "rates": rates[:done], "seconds": time.monotonic() - began}
-                if done < steps and rates[done] == 1.0:
+                if not last and rates[done] == 1.0:
                     save_tensors(run / "stable.safetensors", job.tensors(), about)
                 save_tensors(file, job.tensors(), about)
+            if last:
+                break
     return file
-
-
-def _log(file: Path, record: Mapping[str, int | float]) -> None:
-    with open(file, "a") as out:
-        out.write(json.dumps(record) + "\n")
 
 
 def read_log(file: Path) -> list[dict[str, int | float]]:

@@ -1,4 +1,4 @@
-"""How far predicted mutual information is from the labels: the paper's loss and two others, each a sum and what it is a mean over."""
+"""How far predicted mutual information is from the labels: the paper's loss and three others, each a sum and what it is a mean over."""
 
 from collections.abc import Callable
 
@@ -37,4 +37,14 @@ def root(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], share: floa
     return error + share * torch.where(within, roots, 0).square().sum(), weight
 
 
-LOSSES: dict[str, Loss] = {"mse": mse, "balanced": balanced, "root": root}
+def poisson(predicted: Pairs, true: Pairs, within: Bool[Tensor, "B T"], floor: float = 1e-4) -> Parts:
+    """The divergence of Poisson rates, p - y log p: like the squared error least at E y whatever the noise, so drawn labels do not bias it.
+
+    It counts errors relative to what is predicted: large labels, which are noisy in proportion, do not drown the small ones.
+    """
+    rate, label = predicted.clamp_min(0) + floor, true + floor
+    error = rate - label - label * (rate / label.clamp_min(floor)).log()
+    return torch.where(within, error, 0).sum(), within.sum().float()
+
+
+LOSSES: dict[str, Loss] = {"mse": mse, "balanced": balanced, "root": root, "poisson": poisson}

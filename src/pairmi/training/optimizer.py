@@ -1,7 +1,7 @@
 """Muon for the matrices inside the blocks and AdamW for everything else, in float32."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pairmi.training.processes import Processes
-from pairmi.types import PairmiError
 
 
 def orthogonalise(matrices: Float[Tensor, "N R C"], iterations: int = 5) -> Float[Tensor, "N R C"]:
@@ -36,12 +35,6 @@ class Rates:
     momentum: float = 0.95
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.0
-
-    def scaled(self, factor: float) -> "Rates":
-        """The same with both learning rates `factor` times as high."""
-        if not factor > 0:
-            raise PairmiError(f"Rates: the learning rates can be scaled by a positive factor only, got {factor}")
-        return replace(self, muon=factor * self.muon, adam=factor * self.adam)
 
 
 class MuonAdamW:

@@ -1,38 +1,30 @@
-"""States to learn from, of Sudoku and of proteins: random masks, and what decoders really see when they solve and when they generate."""
+"""States to learn from, of Sudoku, proteins and text: random masks, and what decoders really see when they solve and generate."""
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.model import Model
 from pairmi.spec import rule
-from pairmi.tasks.protein.fasta import Record, read_proteins
+from pairmi.tasks.protein.fasta import Record, open_text, read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.sudoku.puzzles import complete_grids, unique_puzzles
 from pairmi.tasks.sudoku.solver import EMPTY
-from pairmi.training.denoise import Levels, corrupt
 from pairmi.types import PairmiError, Tokens
 
 LABELS = 4_000_000  # where the seeds of labelled grids begin: apart from those of training, validation and test puzzles
-RULES = (
-    "sequential",
-    "top-k:k=4",
-    "eb:budget=0.05",
-    "eb:budget=0.5",
-    "threshold:threshold=0.9",
-    "mi-bound:mi=structural,budget=0.1",
-)
+RULES = ("sequential", "top-k:k=4", "eb:budget=0.05", "eb:budget=0.5", "threshold:threshold=0.9", "mi-bound:mi=structural,budget=0.1")
 PROTEIN_RULES = ("sequential", "sequential:by=random", "top-k:k=4", "top-k:k=8,by=random", "eb:budget=8", "maskgit:steps=15")
 GOLDEN = (5**0.5 - 1) / 2
 PATIENCE = 50  # rounds of masks in search of different states
@@ -54,57 +46,69 @@ class States(Protocol):
 
     def about(self) -> dict[str, Any]:
         """What they depend on, but the seed."""
-        ...
 
     def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
         """Different states of one length, a function of the arguments alone."""
-        ...
 
 
-@runtime_checkable
-class ByShard(Protocol):
-    """States of several models with the same weights, a shard of one of them."""
+def corrupt(tokens: Tokens, levels: Float[Tensor, " B"], mask: int, rng: torch.Generator) -> Tokens:
+    """Mask each position independently with the probability of its row (the paper's eq. 1), at least one per row."""
+    chance = torch.rand(tokens.shape, generator=rng)
+    hit = (chance < levels[:, None]) | (chance == chance.amin(1, keepdim=True))
+    return tokens.masked_fill(hit, mask)
 
-    def model_of(self, shard: int) -> Model:
-        """Whose states a shard has."""
-        ...
+
+def short_hash(data: bytes) -> str:
+    """The first 16 digits of a hash."""
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def grid_name(grid: Int[Tensor, " L"]) -> str:
     """A name for a complete sequence: of its tokens in one byte each, or in four where they need more."""
     tokens = grid.cpu().numpy()
-    return hashlib.sha256(tokens.astype(np.uint8 if tokens.max(initial=0) < 256 else np.int32).tobytes()).hexdigest()[:16]
+    return short_hash(tokens.astype(np.uint8 if tokens.max(initial=0) < 256 else np.int32).tobytes())
 
 
-@dataclass(frozen=True)
-class Ways:
-    """How trajectories are made: the rules take turns."""
-
-    rules: Sequence[str]
-    each: int  # states from one trajectory, at different random passes
-    shard: int  # whose states they are: decides who begins
+def family_name(cluster: str) -> str:
+    """A name for a family, by whose hash its states are put into the training, validation or test part."""
+    return short_hash(cluster.encode())
 
 
-def visited(model: Model, canvases: Tokens, source: str, sampling: Sampling, ways: Ways, grids: Tokens | None = None) -> list[State]:
-    """From the trajectory of each canvas some states with at least two unknown positions and one known."""
-    states: list[State] = []
-    numbers = torch.arange(len(canvases))
-    for place, spec in enumerate(ways.rules):
-        mine = numbers[(numbers + ways.shard) % len(ways.rules) == place]
+def masked(lots: Iterable[Sequence[tuple[Int[Tensor, " L"], str]]], mask: int, seed: int, unknown: range) -> Iterator[State]:
+    """Complete sequences with the names of their grids, masked lot by lot at t ~ U[0, 1]: those with so many `unknown` positions."""
+    rng = torch.Generator().manual_seed(seed)
+    for lot in lots:
+        levels = (torch.arange(len(lot)) + torch.rand(len(lot), generator=rng)) / len(lot)  # stratified: one from each of so many slices
+        noisy = corrupt(torch.stack([clean for clean, _ in lot]), levels[torch.randperm(len(lot), generator=rng)], mask, rng)
+        for tokens, count, (_, grid) in zip(noisy, (noisy == mask).sum(1).tolist(), lot, strict=True):
+            if count in unknown:
+                yield State(tokens, "uniform", "", grid)
+
+
+def visited(
+    model: Model, starts: Tokens, source: str, sampling: Sampling, rules: Sequence[str], each: int, shard: int, grids: Tokens | None = None
+) -> list[State]:
+    """From the trajectory of each canvas, at `each` random passes, states with at least two unknown positions and one known.
+
+    The rules take turns; the shard decides who begins.
+    """
+    states, numbers, mask = list[State](), torch.arange(len(starts)), model.vocab.size
+    for place, spec in enumerate(rules):
+        mine = numbers[(numbers + shard) % len(rules) == place]
         if not len(mine):
             continue
         seen: list[list[Tensor]] = [[] for _ in mine]
-        last = canvases[mine].clone()
-        for step in iter_decode(model, canvases[mine], rule(spec, model), sampling, mine):
+        last = starts[mine].clone()
+        for step in iter_decode(model, starts[mine], rule(spec, model), sampling, mine):
             last[step.rows] = step.tokens.cpu()
-            before = step.tokens.masked_fill(step.committed, model.vocab.size).cpu()
-            for row, tokens, masked in zip(step.rows.tolist(), before, (before == model.vocab.size).sum(1).tolist(), strict=True):
-                if 2 <= masked < canvases.shape[1]:
+            before = step.tokens.masked_fill(step.committed, mask).cpu()
+            for row, tokens, unknown in zip(step.rows.tolist(), before, (before == mask).sum(1).tolist(), strict=True):
+                if 2 <= unknown < starts.shape[1]:
                     seen[row].append(tokens)
-        rng = np.random.default_rng((sampling.seed, ways.shard, place))
+        rng = np.random.default_rng((sampling.seed, shard, place))
         for row, passes in enumerate(seen):
             grid = grid_name(last[row] if grids is None else grids[mine[row]])
-            picked = sorted(rng.choice(len(passes), min(ways.each, len(passes)), replace=False).tolist()) if passes else []
+            picked = sorted(rng.choice(len(passes), min(each, len(passes)), replace=False).tolist()) if passes else []
             states += [State(passes[n], source, spec, grid) for n in picked]
     return states
 
@@ -140,28 +144,23 @@ class SudokuStates:
         first, second, sampling, levels = (int(number) >> 1 for number in numbers)
         runs = round(count * self.solving / self.each)
         puzzles = unique_puzzles(runs, first, self.givens)
-        ways = Ways(self.rules, self.each, shard)
-        found = visited(model, puzzles.canvases, "solving", Sampling(sampling, greedy=True), ways, puzzles.solutions)
+        greedy, ways = Sampling(sampling, greedy=True), (self.rules, self.each, shard)
+        found = visited(model, puzzles.canvases, "solving", greedy, *ways, puzzles.solutions)
         boards = torch.full((round(count * self.generating / self.each), model.length), EMPTY)
-        found += visited(model, boards, "generating", Sampling(sampling), ways)
-        return distinct(chain(found, uniform_masks(count, second, levels)), count)
+        found += visited(model, boards, "generating", Sampling(sampling), *ways)
+        return distinct(itertools.chain(found, uniform_masks(count, second, levels)), count)
 
 
 def uniform_masks(count: int, seed: int, levels: int) -> Iterator[State]:
     """Random complete grids, masked at stratified levels, without end."""
-    rng = torch.Generator().manual_seed(levels)
-    while True:
-        grids = complete_grids(count, seed)
-        t = Levels(share=0.0).draw(count, rng)
-        noisy = corrupt(grids, t[torch.randperm(count, generator=rng)], EMPTY, rng)
-        for tokens, grid in zip(noisy, grids, strict=True):
-            yield State(tokens, "uniform", "", grid_name(grid))
-        seed = (seed + 1) % 2**31
+    lots = ([(grid, grid_name(grid)) for grid in complete_grids(count, number % 2**31)] for number in itertools.count(seed))
+    return masked(lots, EMPTY, levels, range(1, 82))
 
 
-def family_name(cluster: str) -> str:
-    """A name for a family, by whose hash its states are put into the training, validation or test part."""
-    return hashlib.sha256(cluster.encode()).hexdigest()[:16]
+def length_of(lengths: Iterable[int], seed: int, shard: int) -> int:
+    """Of the states of a shard: quantiles of the sequences' lengths, evenly spread however many shards there are."""
+    ranked = sorted(lengths)
+    return ranked[int((np.random.default_rng(LABELS + seed).random() + GOLDEN * shard) % 1 * len(ranked))]
 
 
 @dataclass(frozen=True)
@@ -180,23 +179,22 @@ class ProteinStates:
 
     def about(self) -> dict[str, Any]:
         """What they depend on."""
-        digest = hashlib.sha256("".join(f"{record.cluster} {record.text}\n" for record in self.records).encode()).hexdigest()[:16]
+        digest = short_hash("".join(f"{record.cluster} {record.text}\n" for record in self.records).encode())
         settings = {"generating": self.generating, "each": self.each, "rules": self.rules, "balance": self.balance}
         return {"name": "protein", "sequences": len(self.records), "fingerprint": digest} | settings
 
-    def length(self, seed: int, shard: int) -> int:
-        """Of the states of a shard: quantiles of the sequences' lengths, evenly spread however many shards there are."""
-        lengths = sorted(len(record.text) for record in self.records)
-        place = (np.random.default_rng(LABELS + seed).random() + GOLDEN * shard) % 1
-        return lengths[int(place * len(lengths))]
-
     def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
         """Trajectories first; what is missing then is filled up with masked sequences. No state twice, none without a pair."""
-        length, rng = self.length(seed, shard), np.random.default_rng((LABELS + seed, shard))
+        length, rng = length_of((len(one.text) for one in self.records), seed, shard), np.random.default_rng((LABELS + seed, shard))
         boards = torch.full((round(count * self.generating / self.each), length), model.vocab.size)
-        found = visited(model, boards, "generating", Sampling(int(rng.integers(2**31))), Ways(self.rules, self.each, shard))
-        natural = islice(self._masked(model, length, count, rng), PATIENCE * count)
-        chosen = distinct((state for state in chain(found, natural) if 2 <= int((state.tokens == model.vocab.size).sum()) < length), count)
+        found = visited(model, boards, "generating", Sampling(int(rng.integers(2**31))), self.rules, self.each, shard)
+        sizes = Counter(record.cluster for record in self.records)
+        mine = [record for record in self.records if len(record.text) == length]
+        pool = [(model.vocab.encode(record.text, record.name), family_name(record.cluster)) for record in mine]
+        weights = np.array([sizes[record.cluster] ** -self.balance for record in mine])
+        lots = ([pool[n] for n in rng.choice(len(pool), count, p=weights / weights.sum())] for _ in range(PATIENCE))
+        natural = masked(lots, model.vocab.size, int(rng.integers(2**31)), range(2, length))
+        chosen = distinct(itertools.chain(found, natural), count)
         if len(chosen) < count:
             raise PairmiError(
                 f"labels: sequences of {length} residues give {len(chosen)} different states, {count} are wanted; "
@@ -204,27 +202,57 @@ class ProteinStates:
             )
         return chosen
 
-    def _masked(self, model: Model, length: int, count: int, rng: np.random.Generator) -> Iterator[State]:
-        """Sequences of one length, masked at stratified levels, without end."""
-        sizes = Counter(record.cluster for record in self.records)
-        mine = [record for record in self.records if len(record.text) == length]
-        weights = np.array([sizes[record.cluster] ** -self.balance for record in mine])
-        masks = torch.Generator().manual_seed(int(rng.integers(2**31)))
-        while True:
-            drawn = [mine[n] for n in rng.choice(len(mine), count, p=weights / weights.sum())]
-            clean = torch.stack([model.vocab.encode(record.text, record.name) for record in drawn])
-            levels = Levels(share=0.0).draw(count, masks)
-            noisy = corrupt(clean, levels[torch.randperm(count, generator=masks)], model.vocab.size, masks)
-            for tokens, record in zip(noisy, drawn, strict=True):
-                yield State(tokens, "uniform", "", family_name(record.cluster))
+
+@dataclass(frozen=True)
+class TextStates:
+    """Pieces of the lines of a text, masked at t ~ U[0, 1]; all states of a shard are as long, and a line is whole in one part."""
+
+    lines: Sequence[Tensor]  # of tokens, each of its own length
+
+    def about(self) -> dict[str, Any]:
+        """What they depend on."""
+        return {"name": "text", "lines": len(self.lines), "fingerprint": grid_name(torch.cat(list(self.lines)))}
+
+    def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
+        """The length is one that a share of all lines have, from a tenth to all of them: from each a piece that begins anywhere."""
+        rng = np.random.default_rng((LABELS + seed, shard))
+        length = max(2, int(np.quantile([len(line) for line in self.lines], rng.uniform(0, 0.9))))
+        long = [line for line in self.lines if len(line) >= length]
+
+        def lots() -> Iterator[list[tuple[Tensor, str]]]:
+            for _ in range(PATIENCE):
+                chosen = [long[n] for n in rng.integers(len(long), size=count)]
+                starts = [int(rng.integers(len(line) - length + 1)) for line in chosen]
+                yield [(line[start : start + length], grid_name(line)) for line, start in zip(chosen, starts, strict=True)]
+
+        return distinct(masked(lots(), model.vocab.size, int(rng.integers(2**31)), range(2, length + 1)), count)
+
+
+def read_text(model: Model, file: Path) -> TextStates:
+    """The lines of a file, plain or gzipped, that the tokenizer takes whole."""
+    found = []
+    with open_text(file) as lines:
+        for line in lines:
+            try:
+                tokens = model.vocab.encode(line.strip())[: model.longest]
+            except PairmiError:  # a letter that the model does not know
+                continue
+            found += [tokens] if len(tokens) > 1 else []
+    if not found:
+        raise PairmiError(f"labels: {file} has no line of at least two tokens that {model.name} knows; give a text of its language")
+    return TextStates(found)
 
 
 def states_for(model: Model, data: Path | None, each: int | None = None) -> States:
-    """Where the states of this kind of model come from; those of proteins begin with the sequences in a FASTA file."""
+    """Where the states of this kind of model come from; those of proteins begin with a FASTA file, those of text with its lines."""
     if model.task.name == "sudoku":
         return SudokuStates(each=each or SudokuStates.each)
-    if not speaks_protein(model.vocab):
-        raise PairmiError(f"labels: {model.name} is no 9x9 Sudoku model and none of proteins; states can be drawn for these only")
+    proteins = speaks_protein(model.vocab)
+    if not proteins and model.vocab.tokenizer is None:
+        raise PairmiError(
+            f"labels: {model.name} is no 9x9 Sudoku model and none of proteins or of text; states can be drawn for these only"
+        )
     if data is None:
-        raise PairmiError(f"labels: {model.name} is a model of proteins and needs --data FILE, a FASTA file")
-    return ProteinStates(read_proteins(data, model.longest), each=each or ProteinStates.each)
+        kind = "proteins and needs --data FILE, a FASTA file" if proteins else "text and needs --data FILE, with a sentence in each line"
+        raise PairmiError(f"labels: {model.name} is a model of {kind}")
+    return ProteinStates(read_proteins(data, model.longest), each=each or ProteinStates.each) if proteins else read_text(model, data)

@@ -1,6 +1,5 @@
 """States of one model over many structures: of each shard those of one structure, with the same weights for all."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pairmi.store import Labels
 from pairmi.tasks.protein.fasta import Record
 from pairmi.tasks.protein.scaffold import Scaffold
 from pairmi.tasks.protein.task import Design
-from pairmi.training.states import ProteinStates, State, family_name
+from pairmi.training.states import ProteinStates, State, family_name, short_hash
 from pairmi.types import PairmiError
 
 GENERATING = 0.8  # the share of states that rules visit when they design; the rest are native sequences under random masks
@@ -42,7 +41,7 @@ class StructureStates:
 
     def about(self) -> dict[str, Any]:
         """What they depend on."""
-        each = {scaffold.name: hashlib.sha256(scaffold.atoms.tobytes()).hexdigest()[:16] for scaffold in map(scaffold_of, self.models)}
+        each = {scaffold.name: short_hash(scaffold.atoms.tobytes()) for scaffold in map(scaffold_of, self.models)}
         return {"name": "structures", "structures": each, "generating": GENERATING, "each": EACH}
 
     def model_of(self, shard: int) -> Model:

@@ -98,14 +98,14 @@ def unit(model: Model, number: int) -> Walks:
     return replace(found, **small, sequence=found.sequence.int() + number * MASKED, of=found.of.int())
 
 
-def make_walks(model: Model, folder: Path, count: int) -> tuple[Walks, dict[str, Any]]:
+def make_walks(model: Model, folder: Path, count: int, first: int = 0) -> tuple[Walks, dict[str, Any]]:
     """The walks of `count` units, about 4,000 rows each, from the files in `folder`; those that are missing are made first."""
     if model.task.name != "sudoku" or model.head is None:
         raise PairmiError(f"train tables: {model.name} is no 9x9 Sudoku model with a head; walks are made for these only")
     ensure_writable(folder, "train tables: --labels")
     settings = {"backbone": identify(model), "rules": [spec for spec, _ in KINDS]}
     parts = []
-    for number in tqdm(range(count), desc="walks", unit="unit", file=sys.stderr):
+    for number in tqdm(range(first, first + count), desc="walks", unit="unit", file=sys.stderr):
         file = folder / f"unit-{number:04d}.safetensors"
         if not file.is_file():
             made = unit(model, number)
@@ -114,4 +114,4 @@ def make_walks(model: Model, folder: Path, count: int) -> tuple[Walks, dict[str,
         if about.get("backbone") != settings["backbone"]:
             raise PairmiError(f"train tables: {file} was made by weights {about.get('backbone')}, not by {settings['backbone']}; remove it")
         parts.append(Walks(**tensors))
-    return joined_walks(parts), settings | {"units": count}
+    return joined_walks(parts), settings | {"units": count} | ({"first": first} if first else {})

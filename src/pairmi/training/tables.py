@@ -28,9 +28,9 @@ class TableTraining:
 
     seed: int = 0
     pairs: int = 3000  # drawn members times those that hear them, a step
-    others: int = 8  # open positions outside the set that are asked for, too
+    others: int = 12  # open positions outside the set that are asked for, too
     least: float = 0.3  # the weight of a position that is not the next member, whose own is 1
-    rates: Rates = field(default_factory=lambda: Rates(muon=0.02, adam=3e-3))
+    rates: Rates = field(default_factory=lambda: Rates(muon=0.015, adam=3e-3, weight_decay=0.1))
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,11 @@ class Batch:
 
 def predicted(head: TableHead, batch: Batch) -> Float[Tensor, "S N R V"]:
     """What the head says of every position after 1, ..., N members, by running pools."""
+    return read(head, batch)[0]
+
+
+def read(head: TableHead, batch: Batch) -> tuple[Float[Tensor, "S N R V"], Float[Tensor, "S N R V I"]]:
+    """The same, and what its last network saw."""
     known, count = head.features(batch.hidden, batch.log_probs, batch.where), batch.drawn.shape[1]
     sender = Features(*(x[:, :count].unsqueeze(2) for x in (known.symbol, known.parts, known.form)))
     receiver = Features(*(x.unsqueeze(1) for x in (known.symbol, known.parts, known.form)))
@@ -61,7 +66,7 @@ def predicted(head: TableHead, batch: Batch) -> Float[Tensor, "S N R V"]:
     places = head.pair[source[:, :, None], batch.where[:, None]]
     said = head.messages(sender, batch.drawn[:, :, None], receiver, places, paths)
     low, high = said.clamp_max(0).cummin(1).values, said.clamp_min(0).cummax(1).values
-    return head.moved(batch.log_probs[:, None], low, high, said.cumsum(1))
+    return head.read(batch.log_probs[:, None], low, high, said.cumsum(1))
 
 
 class FitTables:
@@ -190,7 +195,7 @@ def started(tables: TableHead, head: LowRankHead) -> str:
     """Let fresh tables begin with what an MI head knows of a position and of where two positions are; its fingerprint, or nothing."""
     mine, theirs = dict(tables.named_parameters()), dict(head.named_parameters())
     shared = [name for name in ("inner.weight", "inner.bias", "position", "project.weight", "project.bias", "signs") if name in theirs]
-    if head.pair.ndim != 3 or any(mine[name].shape != theirs[name].shape for name in shared):
+    if head.pair is None or head.pair.ndim != 3 or any(mine[name].shape != theirs[name].shape for name in shared):
         return ""
     places = head.pair.permute(1, 2, 0)[:, :, : tables.config.places]
     with torch.no_grad():

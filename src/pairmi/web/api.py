@@ -66,7 +66,8 @@ def spaced(model: Model) -> bool:
 
 def estimates(model: Model) -> list[str]:
     """What `mi` can be in a rule for this model, the default first."""
-    missing = {"attention"} | ({"head"} if model.head is None else set()) | ({"structural"} if model.graph is None else set())
+    known = {"head": model.head, "tables": model.tables, "structural": model.graph, "attention": None}
+    missing = {name for name, value in known.items() if value is None}
     return sorted((name for name in ESTIMATES if name not in missing), key=lambda name: name != "head")
 
 
@@ -207,8 +208,8 @@ def puzzle(givens: int, seed: int) -> Event:
     """A random puzzle with one solution."""
     if find_spec("numba") is None:
         raise PairmiError("puzzles need a solver: pip install 'pairmi[sudoku]'")
-    from pairmi.tasks.sudoku.formats import to_text
     from pairmi.tasks.sudoku.puzzles import unique_puzzles
+    from pairmi.tasks.sudoku.rules import to_text
 
     return {"canvas": to_text(unique_puzzles(1, seed, (givens, givens)).canvases[0])}
 

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from pairmi.web.guard import App
 
 
 class Impatient(H11Protocol):
@@ -58,7 +57,7 @@ class Impatient(H11Protocol):
             self._deadline = None
 
 
-def configuration(app: App) -> uvicorn.Config:
+def configuration(app: ASGIApp) -> uvicorn.Config:
     """How uvicorn serves the explorer."""
     return uvicorn.Config(
         app,

@@ -2,18 +2,15 @@
 
 import asyncio
 import ipaddress
-import json
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -77,7 +74,7 @@ class Rate:
 class Guard:
     """An ASGI application around another one; requests across origins are refused, and no answer ever allows them."""
 
-    app: App
+    app: ASGIApp
     rate: Rate = field(default_factory=Rate)
     largest: int = 16_384  # bytes of a body
     patience: float = 10.0  # seconds that a body may take to arrive
@@ -88,17 +85,19 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = Headers(raw=scope["headers"])
         refused = self._refusal(scope, headers)
         body = b"" if refused else await self._body(headers, receive)
         if body is None:
             refused = (413, f"a request may have {self.largest} bytes at most, and {self.patience:g} s to arrive")
         if refused:
-            await _answer(send, *refused)
-            return
-        await self.app(scope, _replaying(body or b"", receive), _with_headers(send))
+            status, error = refused
+            more = {"connection": "close"} | ({"retry-after": "1"} if status == 429 else {})
+            await JSONResponse({"error": error}, status, more)(scope, receive, _with_headers(send))
+        else:
+            await self.app(scope, _replaying(body or b"", receive), _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         named, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site", "none")
         inner = scope["path"].startswith("/api")
         if (origin is not None and origin != f"http://{named}") or (inner and site not in ("same-origin", "none")):
@@ -107,49 +106,36 @@ class Guard:
             return 429, f"more than {self.rate.per_second:g} requests a second; slow down"
         return None
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes | None:
+    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body; None if it is too long or too slow."""
-        length = headers.get("content-length", "0")
+        length, body, more = headers.get("content-length", "0"), b"", True
         if not length.isdigit() or int(length) > self.largest:
             return None
         try:
-            return await asyncio.wait_for(self._read(receive), self.patience)
+            async with asyncio.timeout(self.patience):
+                while more and len(body) <= self.largest:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
         except TimeoutError:
             return None
-
-    async def _read(self, receive: Receive) -> bytes | None:
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self.largest:
-                return None
-        return body
+        return body if len(body) <= self.largest else None
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
     """First the body, then what the client does next: nothing, or leave."""
     pending = [body]
 
-    async def replay() -> MutableMapping[str, Any]:
+    async def replay() -> Message:
         return {"type": "http.request", "body": pending.pop(), "more_body": False} if pending else await receive()
 
     return replay
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *((n.encode(), v.encode()) for n, v in HEADERS.items())]
+            MutableHeaders(scope=message).update(HEADERS)
         await send(message)
 
     return sending
-
-
-async def _answer(send: Send, status: int, error: str) -> None:
-    body = json.dumps({"error": error}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
-    headers += [(b"retry-after", b"1")] if status == 429 else []
-    await _with_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

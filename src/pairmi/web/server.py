@@ -26,6 +26,8 @@ from pairmi.web import api, showing
 from pairmi.web.guard import Guard, Rate
 from pairmi.web.work import Busy, Event, Lane, Stopped, Watch, Work
 
+Seed = Annotated[int, Query(ge=0, le=2**31 - 1)]
+Givens = Annotated[int, Query(ge=api.GIVENS[0], le=api.GIVENS[1])]
 QUICK = (1, 256, 20.0)  # workers, room and seconds of the lane for single passes
 LONG = (4, 64, 120.0)  # and of the lane for probing and decoding: the rules of a race run side by side
 
@@ -72,8 +74,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "The model is busy",
     }.items()
 }
-LINES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Lines of JSON: progress, then a result or an error", "content": {"application/x-ndjson": {}}}
+LINES: dict[str, Any] = {  # of a route that streams
+    "responses": REFUSALS
+    | {200: {"description": "Lines of JSON: progress, then a result or an error", "content": {"application/x-ndjson": {}}}},
+    "response_class": StreamingResponse,
 }
 
 
@@ -98,28 +102,21 @@ def create(models: Mapping[str, Model], hosts: Sequence[str] = ("localhost", "12
         lifespan=lifespan,
     )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
-    for error, answer in _answers().items():
-        app.add_exception_handler(error, answer)
-    _quick_routes(app, models, quick, long)
-    _long_routes(app, models, long)
+    for error in (PairmiError, RequestValidationError, HTTPException, Stopped):
+        app.add_exception_handler(error, _refused)
+    _routes(app, models, quick, long)
     _pages(app)
     return Guard(app, rate or Rate())
 
 
-def _finder(models: Mapping[str, Model]) -> Callable[[str], Model]:
-    """What finds a model by its name."""
+def _routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:
+    """What takes a pass or less is answered; what takes many tells of them."""
+    described = api.describe(models)
 
-    def known(name: str) -> Model:
-        if name not in models:
-            raise PairmiError(f"model {name[:80]!r} is not loaded; there are {', '.join(models)}")
-        return models[name]
-
-    return known
-
-
-def _quick_routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: Lane) -> None:
-    """What takes a pass or less."""
-    described, known = api.describe(models), _finder(models)
+    def known(asked: Canvas) -> Model:
+        if asked.model not in models:
+            raise PairmiError(f"model {asked.model[:80]!r} is not loaded; there are {', '.join(models)}")
+        return models[asked.model]
 
     @app.get("/api/models", responses=REFUSALS)
     async def offered() -> Event:
@@ -127,61 +124,53 @@ def _quick_routes(app: FastAPI, models: Mapping[str, Model], quick: Lane, long: 
         return described
 
     @app.get("/api/puzzle", responses=REFUSALS)
-    async def puzzle(
-        request: Request,
-        givens: Annotated[int, Query(ge=api.GIVENS[0], le=api.GIVENS[1])] = 27,
-        seed: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-    ) -> Response:
+    async def puzzle(request: Request, givens: Givens = 27, seed: Seed = 0) -> Response:
         """A random puzzle with one solution."""
         return await _answered(request, long, lambda watch: api.puzzle(givens, seed))
 
     @app.post("/api/look", responses=REFUSALS)
     async def look(request: Request, asked: Canvas) -> Response:
         """Marginals, and MI by the head: one pass."""
-        return await _answered(request, quick, partial(showing.look, known(asked.model), asked.canvas))
+        return await _answered(request, quick, partial(showing.look, known(asked), asked.canvas))
 
     @app.post("/api/tokens", responses=REFUSALS)
     async def tokens(request: Request, asked: Canvas) -> Response:
         """A text as a canvas: its tokens, with spaces between them."""
-        return await _answered(request, quick, lambda watch: api.tokens_of(known(asked.model), asked.canvas))
+        return await _answered(request, quick, lambda watch: api.tokens_of(known(asked), asked.canvas))
 
     @app.post("/api/imagine", responses=REFUSALS)
     async def imagine(request: Request, asked: Imagined) -> Response:
         """How open positions would move if one took a symbol."""
-        return await _answered(request, quick, partial(showing.imagine, known(asked.model), asked.canvas, asked.position, asked.symbol))
+        return await _answered(request, quick, partial(showing.imagine, known(asked), asked.canvas, asked.position, asked.symbol))
 
-
-def _long_routes(app: FastAPI, models: Mapping[str, Model], long: Lane) -> None:
-    """What takes many passes, and tells of them."""
-    known = _finder(models)
-
-    @app.post("/api/map", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    @app.post("/api/map", **LINES)
     async def chart(request: Request, asked: Canvas) -> Response:
         """What depends on what in a complete sequence, with progress."""
-        return _streamed(request, long, partial(showing.chart, known(asked.model), asked.canvas))
+        return _streamed(request, long, partial(showing.chart, known(asked), asked.canvas))
 
-    @app.post("/api/probe", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    @app.post("/api/probe", **LINES)
     async def probe(request: Request, asked: Canvas) -> Response:
         """Exact MI, with progress."""
-        api.checked(known(asked.model), asked.canvas)
-        return _streamed(request, long, partial(showing.probe, known(asked.model), asked.canvas))
+        api.checked(known(asked), asked.canvas)
+        return _streamed(request, long, partial(showing.probe, known(asked), asked.canvas))
 
-    @app.post("/api/decode", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    @app.post("/api/decode", **LINES)
     async def decode(request: Request, asked: Decoding) -> Response:
         """Decoding, pass by pass."""
-        model = known(asked.model)
-        api.checked(model, asked.canvas)
-        api.selector(model, asked.rule)
         sampling = Sampling(asked.seed, asked.temperature, asked.greedy, asked.verify)
-        return _streamed(request, long, partial(api.decode, model, asked.canvas, asked.rule, sampling))
+        return _streamed(request, long, partial(api.decode, *_ruled(known(asked), asked), sampling))
 
-    @app.post("/api/price", responses=REFUSALS | LINES, response_class=StreamingResponse)
+    @app.post("/api/price", **LINES)
     async def price(request: Request, asked: Decoding) -> Response:
         """What a rule loses on a canvas, with progress."""
-        model = known(asked.model)
-        api.checked(model, asked.canvas)
-        api.selector(model, asked.rule)
-        return _streamed(request, long, partial(api.price, model, asked.canvas, asked.rule, asked.seed, asked.temperature))
+        return _streamed(request, long, partial(api.price, *_ruled(known(asked), asked), asked.seed, asked.temperature))
+
+
+def _ruled(model: Model, asked: Decoding) -> tuple[Model, str, str]:
+    """The model with a canvas and a rule that it takes, refused before anything is streamed."""
+    api.checked(model, asked.canvas)
+    api.selector(model, asked.rule)
+    return model, asked.canvas, asked.rule
 
 
 async def _answered(request: Request, lane: Lane, work: Work) -> Response:
@@ -237,27 +226,19 @@ def _when_gone(request: Request, watch: Watch, future: "Future[Event]") -> "asyn
     return asyncio.create_task(wait())
 
 
-def _answers() -> dict[Any, Callable[[Request, Any], Awaitable[Response]]]:
+async def _refused(request: Request, error: Any) -> Response:
     """One line for every error that a request can cause."""
-
-    def line(status: int, text: str) -> Response:
-        return JSONResponse({"error": text}, status, {"retry-after": "2"} if status == 503 else None)
-
-    async def bad(request: Request, error: PairmiError) -> Response:
-        return line(503 if isinstance(error, Busy) else 422, str(error))
-
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:]) or "body"
-        return line(422, f"{where}: {first['msg']}")
-
-    async def http(request: Request, error: HTTPException) -> Response:
-        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
-
-    async def left(request: Request, error: Stopped) -> Response:
+    if isinstance(error, Stopped):
         return Response(status_code=499)  # nobody reads it
-
-    return {PairmiError: bad, RequestValidationError: invalid, HTTPException: http, Stopped: left}
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+    if isinstance(error, Busy):
+        return JSONResponse({"error": str(error)}, 503, {"retry-after": "2"})
+    text = str(error)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        text = f"{'.'.join(str(part) for part in first['loc'][1:]) or 'body'}: {first['msg']}"
+    return JSONResponse({"error": text}, 422)
 
 
 def _pages(app: FastAPI) -> None:

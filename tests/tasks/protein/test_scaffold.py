@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairmi.tasks.protein.scaffold import read_scaffold
-from pairmi.tasks.protein.structures import read_structure
+from pairmi.tasks.protein.scaffold import read_scaffold, read_structure
 from pairmi.types import PairmiError
 from structures import REAL, cut, helix, without, write_structure
 
@@ -16,7 +15,7 @@ def test_a_real_chain_comes_back_whole() -> None:
     assert np.linalg.norm(found.atoms[:, 1] - found.atoms[:, 0], axis=1).mean() == pytest.approx(1.46, abs=0.02)  # N-CA
     assert np.linalg.norm(found.atoms[:-1, 2] - found.atoms[1:, 0], axis=1).mean() == pytest.approx(1.33, abs=0.02)  # C-N of the next
     assert (found.contacts == structure.contacts).all()
-    assert (found.place(0), found.place(67)) == ("A:53", "A:120")
+    assert (str(found.residues[0]), str(found.residues[67])) == ("A:53", "A:120")
     assert found.index.tolist() == list(range(68))
     assert set(found.chains.tolist()) == {0}
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairmi.tasks.protein.structures import read_structure, read_structures
+from pairmi.tasks.protein.scaffold import read_structure, read_structures
 from pairmi.types import PairmiError
 from structures import helix, write_structure
 

@@ -8,14 +8,9 @@ from pairmi.types import PairmiError
 Pairs = Float[np.ndarray, "L L"]
 
 
-def candidates(length: int, separation: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs (i, j) with j - i at least `separation`."""
-    return np.triu_indices(length, separation)
-
-
 def precision(scores: Pairs, contacts: Bool[np.ndarray, "L L"], separation: int, top: int) -> float:
     """The fraction of contacts among the `top` pairs with the highest scores, of those at least `separation` apart."""
-    i, j = candidates(len(scores), separation)
+    i, j = np.triu_indices(len(scores), separation)
     if not len(i):
         raise PairmiError(f"precision: a sequence of {len(scores)} residues has no pairs {separation} apart")
     best = np.argsort(-scores[i, j], kind="stable")[:top]
@@ -24,4 +19,4 @@ def precision(scores: Pairs, contacts: Bool[np.ndarray, "L L"], separation: int,
 
 def chance(contacts: Bool[np.ndarray, "L L"], separation: int) -> float:
     """The fraction of contacts among all pairs at least `separation` apart."""
-    return float(contacts[candidates(len(contacts), separation)].mean())
+    return float(contacts[np.triu_indices(len(contacts), separation)].mean())

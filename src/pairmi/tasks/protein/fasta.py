@@ -28,6 +28,12 @@ class Record:
         return found.group(1) if found else self.name
 
 
+def is_fasta(file: Path) -> bool:
+    """Whether the first line with anything in it is a header."""
+    with open_text(file) as lines:
+        return next((line for line in lines if line.strip()), "").startswith(">")
+
+
 @contextmanager
 def open_text(file: Path) -> Iterator[TextIO]:
     """A text file, unpacked if it is gzipped, whatever its name."""
@@ -58,10 +64,8 @@ class _Text(io.TextIOBase):
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = iter(lines)
 
-    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
-        """The next line, with its end; empty when there is none."""
-        line = next(self.lines, None)
-        return "" if line is None else line.rstrip("\n") + "\n"
+    def __next__(self) -> str:  # type: ignore[override]
+        return next(self.lines)
 
 
 def read_proteins(file: Path, longest: int | None = None) -> list[Record]:

@@ -31,11 +31,9 @@ class Design(Task):
 
     def position(self, index: int) -> str:
         """Such as A:52."""
-        return self.scaffold.place(index)
+        return str(self.scaffold.residues[index])
 
-    def complaint(self, text: str, blanks: str) -> str | None:
-        """Letters that are no residues, with their meaning and a remedy."""
-        return complaint(text, blanks)
+    complaint = Protein.complaint
 
     def graph(self, length: int) -> Float[Tensor, "L L"] | None:
         """Residues that touch."""

@@ -1,1 +1,1 @@
-"""9x9 Sudoku: grids, puzzles, text formats."""
+"""9x9 Sudoku: grids, puzzles, rules."""

@@ -1,7 +1,7 @@
 """Sets of grids and of puzzles with one solution, each a function of its seed; training and test sets never meet."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,43 +62,39 @@ def minimal_puzzles(count: int, seed: int, grades: Sequence[Technique] = tuple(T
     """
     if not grades:
         raise PairmiError("minimal_puzzles: expected one grade or more, got none; leave out `grades` for all")
-    stream = _minimal(np.random.default_rng((seed, 2)))
+    rng = np.random.default_rng((seed, 2))
     waiting: dict[Technique, deque[tuple[Grid, Grid]]] = {grade: deque() for grade in Technique}
     taken: list[tuple[Grid, Grid]] = []
     for number in range(count):
         grade = grades[number % len(grades)]
         while not waiting[grade]:
-            pair = next(stream)
-            waiting[technique(pair[0])].append(pair)
+            puzzle, solution = _random_puzzle(rng, 0)
+            if 22 <= (puzzle != EMPTY).sum() <= 28:
+                waiting[technique(puzzle)].append((puzzle, solution))
         taken.append(waiting[grade].popleft())
-    both = torch.from_numpy(np.array(taken, np.int64).reshape(-1, 2, 81))
+    return _together(taken)
+
+
+def _random_puzzle(rng: np.random.Generator, givens: int) -> tuple[Grid, Grid]:
+    """A puzzle dug from a random grid, and this grid."""
+    solution = random_grids(1, int(rng.integers(2**31)))[0]
+    return dig(solution, givens, int(rng.integers(2**31))), solution
+
+
+def _together(pairs: Sequence[tuple[Grid, Grid]]) -> Puzzles:
+    both = torch.from_numpy(np.array(pairs, np.int64).reshape(-1, 2, 81))
     return Puzzles(both[:, 0], both[:, 1])
-
-
-def _minimal(rng: np.random.Generator) -> Iterator[tuple[Grid, Grid]]:
-    """Random minimal puzzles with their solutions."""
-    while True:
-        solution = random_grids(1, int(rng.integers(2**31)))[0]
-        puzzle = dig(solution, 0, int(rng.integers(2**31)))
-        if 22 <= (puzzle != EMPTY).sum() <= 28:
-            yield puzzle, solution
 
 
 def _dug(targets: Sequence[int], rng: np.random.Generator) -> Puzzles:
     """One puzzle for each number of givens; a grid from which so many cells cannot be dug in the drawn order is replaced by another."""
-    canvases: list[Grid] = []
-    solutions: list[Grid] = []
+    taken: list[tuple[Grid, Grid]] = []
     for target in targets:
-        for _ in range(2000):
-            solution = random_grids(1, int(rng.integers(2**31)))[0]
-            puzzle = dig(solution, target, int(rng.integers(2**31)))
-            if (puzzle != EMPTY).sum() == target:
-                break
-        else:
+        tries = (_random_puzzle(rng, target) for _ in range(2000))
+        found = next((pair for pair in tries if (pair[0] != EMPTY).sum() == target), None)
+        if found is None:
             raise PairmiError(
                 f"puzzles: no puzzle with {target} givens in 2000 grids; random digging rarely gets below 22, ask for more givens"
             )
-        canvases.append(puzzle)
-        solutions.append(solution)
-    stacked = [torch.from_numpy(np.array(grids, np.int64).reshape(-1, 81)) for grids in (canvases, solutions)]
-    return Puzzles(*stacked)
+        taken.append(found)
+    return _together(taken)

@@ -1,8 +1,12 @@
-"""The rules of 9x9 Sudoku on tokens (0..8, 9 = empty): who sees whom, what contradicts, what is complete and valid."""
+"""The rules of Sudoku on tokens (of 9x9: 0..8, 9 = empty): who sees whom, what contradicts, what is valid; boards as text."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from pairmi.types import PairmiError
+
+EMPTY = 9
 
 
 def units(order: int = 3) -> Int[Tensor, "U N"]:
@@ -22,9 +26,16 @@ def peers(order: int = 3) -> Float[Tensor, "L L"]:
     return graph.fill_diagonal_(0)
 
 
-def valid(grids: Int[Tensor, "N 81"]) -> Bool[Tensor, " N"]:
+def valid(grids: Int[Tensor, "N L"], order: int = 3) -> Bool[Tensor, " N"]:
     """Whether every row, column and box holds each digit once."""
-    return (grids[:, units()].sort(-1).values == torch.arange(9)).all(-1).all(-1)
+    return (grids[:, units(order)].sort(-1).values == torch.arange(order**2)).all(-1).all(-1)
+
+
+def to_text(tokens: Int[Tensor, " 81"]) -> str:
+    """The canonical line: 81 characters, row by row, '.' for empty."""
+    if tokens.shape != (81,) or int(tokens.min()) < 0 or int(tokens.max()) > EMPTY:
+        raise PairmiError(f"Sudoku: expected 81 tokens of 0..9 (9 = empty), got {tokens.tolist()}")
+    return "".join("123456789."[token] for token in tokens.tolist())
 
 
 def cell_name(cell: int, side: int = 9) -> str:

@@ -10,107 +10,82 @@ Grids = Int[ndarray, "N 81"]
 
 EMPTY = 9
 ALL = (1 << 9) - 1
+SIZES = np.array([mask.bit_count() for mask in range(ALL + 1)])  # how many symbols are in a mask
+LINES = np.array([(cell // 9, 9 + cell % 9, 18 + cell // 27 * 3 + cell % 9 // 3) for cell in range(81)])  # row, column and box of a cell
+ORDER = np.tile(np.arange(9), (81, 1))  # in which symbols are tried in each cell
 
 
 @njit(cache=True)
-def _candidates(cell: int, rows: ndarray, columns: ndarray, boxes: ndarray) -> int:
-    row, column = cell // 9, cell % 9
-    free: int = ALL & ~(rows[row] | columns[column] | boxes[row // 3 * 3 + column // 3])
+def _candidates(cell: int, used: ndarray) -> int:
+    free: int = ALL & ~(used[LINES[cell, 0]] | used[LINES[cell, 1]] | used[LINES[cell, 2]])
     return free
 
 
 @njit(cache=True)
-def _mark(cell: int, bit: int, rows: ndarray, columns: ndarray, boxes: ndarray) -> None:
-    row, column = cell // 9, cell % 9
-    rows[row] ^= bit
-    columns[column] ^= bit
-    boxes[row // 3 * 3 + column // 3] ^= bit
+def _mark(cell: int, symbol: int, used: ndarray) -> None:
+    for number in range(3):
+        used[LINES[cell, number]] ^= 1 << symbol
 
 
 @njit(cache=True)
-def _bits(mask: int) -> int:
-    count = 0
-    while mask:
-        mask &= mask - 1
-        count += 1
-    return count
-
-
-@njit(cache=True)
-def _tightest(grid: ndarray, rows: ndarray, columns: ndarray, boxes: ndarray) -> tuple[int, int]:
+def _tightest(grid: ndarray, used: ndarray) -> tuple[int, int]:
     """The empty cell with the fewest candidates and these; -1 when the grid is full."""
     best, best_mask, fewest = -1, 0, 10
     for cell in range(81):
         if grid[cell] == EMPTY:
-            mask = _candidates(cell, rows, columns, boxes)
-            count = _bits(mask)
-            if count < fewest:
-                best, best_mask, fewest = cell, mask, count
-                if count <= 1:
+            mask = _candidates(cell, used)
+            if SIZES[mask] < fewest:
+                best, best_mask, fewest = cell, mask, SIZES[mask]
+                if fewest <= 1:
                     break
     return best, best_mask
 
 
 @njit(cache=True)
-def _search(grid: ndarray, limit: int, order: ndarray, most: int = 1 << 62) -> tuple[int, int, ndarray]:
+def _search(puzzle: ndarray, limit: int, order: ndarray, most: int = 1 << 62) -> tuple[int, int, ndarray]:
     """Solutions up to `limit`, symbols tried (at most `most`), the first solution. Symbols are tried in `order[cell]`.
 
     An iterative depth-first search; every visit takes the cell with the fewest candidates.
     """
-    grid = grid.copy()
-    first = grid.copy()
-    rows, columns, boxes = np.zeros(9, np.int64), np.zeros(9, np.int64), np.zeros(9, np.int64)
+    grid, first, used = puzzle.copy(), puzzle.copy(), np.zeros(27, np.int64)
     for cell in range(81):
         if grid[cell] != EMPTY:
-            bit = 1 << grid[cell]
-            if not _candidates(cell, rows, columns, boxes) & bit:
+            if not _candidates(cell, used) & 1 << grid[cell]:
                 return 0, 0, first
-            _mark(cell, bit, rows, columns, boxes)
+            _mark(cell, grid[cell], used)
     cells, left = np.zeros(82, np.int64), np.zeros(82, np.int64)
     depth, found, nodes = 0, 0, 0
-    cells[0], left[0] = _tightest(grid, rows, columns, boxes)
-    while depth >= 0 and nodes < most:
+    cells[0], left[0] = _tightest(grid, used)
+    while depth >= 0 and nodes < most and found < limit:
         cell = cells[depth]
         if cell < 0:
             found += 1
             if found == 1:
                 first[:] = grid
-            if found >= limit:
-                return found, nodes, first
-            depth -= 1
-            continue
-        if grid[cell] != EMPTY:
-            _mark(cell, 1 << grid[cell], rows, columns, boxes)
+        elif grid[cell] != EMPTY:
+            _mark(cell, grid[cell], used)
             grid[cell] = EMPTY
-        if left[depth] == 0:
+        if cell < 0 or left[depth] == 0:
             depth -= 1
             continue
-        for rank in range(9):
-            symbol = order[cell, rank]
-            if left[depth] & (1 << symbol):
-                break
-        left[depth] ^= 1 << symbol
-        grid[cell] = symbol
-        _mark(cell, 1 << symbol, rows, columns, boxes)
+        rank = 0
+        while not left[depth] & 1 << order[cell, rank]:
+            rank += 1
+        grid[cell] = order[cell, rank]
+        left[depth] ^= 1 << grid[cell]
+        _mark(cell, grid[cell], used)
         nodes += 1
         depth += 1
-        cells[depth], left[depth] = _tightest(grid, rows, columns, boxes)
+        cells[depth], left[depth] = _tightest(grid, used)
     return found, nodes, first
 
 
 @njit(cache=True)
-def _plain_order() -> ndarray:
-    order = np.empty((81, 9), np.int64)
-    for rank in range(9):
-        order[:, rank] = rank
-    return order
-
-
-@njit(cache=True)
-def _random_grids(count: int, seed: int) -> ndarray:
+def random_grids(count: int, seed: int) -> Grids:
+    """Complete valid grids by randomised search: every grid can come, not all equally often."""
     np.random.seed(seed)
     out = np.empty((count, 81), np.int64)
-    order = _plain_order()
+    order = ORDER.copy()
     for n in range(count):
         for cell in range(81):
             np.random.shuffle(order[cell])
@@ -119,10 +94,13 @@ def _random_grids(count: int, seed: int) -> ndarray:
 
 
 @njit(cache=True)
-def _dig(solution: ndarray, givens: int, seed: int) -> ndarray:
-    """Empty cells in random order as long as the solution stays unique and more than `givens` are left."""
+def dig(solution: Grid, givens: int, seed: int) -> Grid:
+    """A puzzle whose only solution is `solution`, with `givens` cells left or as few as this order of digging reaches.
+
+    With 0 it is minimal: what could not be dug when its turn came cannot be dug when less is given.
+    """
     np.random.seed(seed)
-    puzzle, left, order = solution.copy(), 81, _plain_order()
+    puzzle, left, order = solution.copy(), 81, ORDER.copy()
     for cell in np.random.permutation(81):
         if left == givens:
             break
@@ -137,37 +115,22 @@ def _dig(solution: ndarray, givens: int, seed: int) -> ndarray:
 
 def solve(puzzle: Grid) -> tuple[Grid | None, int]:
     """The first solution, or None, and the number of symbols tried on the way to it."""
-    found, nodes, first = _search(puzzle, 1, _plain_order())
+    found, nodes, first = _search(puzzle, 1, ORDER)
     return (first if found else None), nodes
 
 
 def count_solutions(puzzle: Grid, limit: int = 2) -> int:
     """How many solutions there are, counted up to `limit`."""
-    return int(_search(puzzle, limit, _plain_order())[0])
+    return int(_search(puzzle, limit, ORDER)[0])
 
 
 def only_solution(puzzle: Grid, most: int) -> Grid | None:
     """The solution, where trying at most `most` symbols proves that there is just one; else None."""
-    found, nodes, first = _search(puzzle, 2, _plain_order(), most)
+    found, nodes, first = _search(puzzle, 2, ORDER, most)
     return first if found == 1 and nodes < most else None
 
 
 def difficulty(puzzle: Grid) -> int:
     """Symbols tried, beyond one for each empty cell, until the search has proved the solution unique: 0 = never guessed wrong."""
-    _, nodes, _ = _search(puzzle, 2, _plain_order())
+    _, nodes, _ = _search(puzzle, 2, ORDER)
     return int(nodes - (puzzle == EMPTY).sum())
-
-
-def random_grids(count: int, seed: int) -> Grids:
-    """Complete valid grids by randomised search: every grid can come, not all equally often."""
-    grids: Grids = _random_grids(count, seed)
-    return grids
-
-
-def dig(solution: Grid, givens: int, seed: int) -> Grid:
-    """A puzzle whose only solution is `solution`, with `givens` cells left or as few as this order of digging reaches.
-
-    With 0 it is minimal: what could not be dug when its turn came cannot be dug when less is given.
-    """
-    puzzle: Grid = _dig(solution, givens, seed)
-    return puzzle

@@ -31,10 +31,15 @@ class Sudoku(Task):
         """What a solver, where its extra is installed, says of a puzzle that has not just one solution."""
         if self.order != 3 or find_spec("numba") is None:
             return None
-        from pairmi.tasks.sudoku.checking import Verdict, status
+        from pairmi.tasks.sudoku.solver import count_solutions
 
-        found = status(canvas)
-        return None if found.unique else (found.verdict is Verdict.SEVERAL, found.message)
+        if (wrong := self.conflict(canvas)) is not None:
+            return False, f"contradiction: {wrong}"
+        solutions, empty = count_solutions(canvas.long().numpy()), int((canvas == rules.EMPTY).sum())
+        if not solutions:
+            return False, "no solution: no two givens contradict each other, but nothing completes them"
+        several = f"several solutions: the {81 - empty} givens do not decide all of the {empty} empty cells"
+        return None if solutions == 1 else (True, several)
 
     def judge(self, canvas: Int[Tensor, " L"], filled: Int[Tensor, " L"]) -> str | None:
         """Broken with the reason, else solved (there was one solution) or valid (one of several)."""

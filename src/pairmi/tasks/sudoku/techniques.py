@@ -7,7 +7,7 @@ from jaxtyping import Int
 from numba import njit
 from numpy import ndarray
 
-from pairmi.tasks.sudoku.solver import ALL, EMPTY, Grid
+from pairmi.tasks.sudoku.solver import ALL, EMPTY, SIZES, Grid
 
 CELLS = np.arange(81).reshape(9, 9)
 UNITS = np.concatenate([CELLS, CELLS.T, CELLS.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)])  # [27, 9]: rows, columns, boxes
@@ -19,7 +19,6 @@ CROSSINGS = np.array(  # [54, 15] for each line and box that share three cells: 
         if line & box
     ]
 )
-SIZES = np.array([mask.bit_count() for mask in range(ALL + 1)])
 
 
 class Technique(IntEnum):
@@ -32,16 +31,6 @@ class Technique(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
-
-
-@njit(cache=True)
-def _given(puzzle: ndarray) -> ndarray:
-    """The candidates of each cell as bits, before any deduction: all, or the given alone."""
-    candidates = np.full(81, ALL)
-    for cell in range(81):
-        if puzzle[cell] != EMPTY:
-            candidates[cell] = 1 << puzzle[cell]
-    return candidates
 
 
 @njit(cache=True)
@@ -108,9 +97,9 @@ def _subsets(candidates: ndarray, lines: ndarray, sizes: ndarray) -> bool:
 
 
 @njit(cache=True)
-def _deduce(puzzle: ndarray, most: int, lines: ndarray, crossings: ndarray, sizes: ndarray) -> tuple[ndarray, int]:
-    """The candidates left by techniques up to number `most`, and the hardest that removed one; always the easiest that does is taken."""
-    candidates, hardest = _given(puzzle), 0
+def _deduce(candidates: ndarray, most: int, lines: ndarray, crossings: ndarray, sizes: ndarray) -> int:
+    """Leave the candidates that techniques up to number `most` do; the hardest that removed one, always the easiest that does is taken."""
+    hardest = 0
     while True:
         if _singles(candidates, lines, sizes):
             continue
@@ -119,7 +108,7 @@ def _deduce(puzzle: ndarray, most: int, lines: ndarray, crossings: ndarray, size
         elif most >= 2 and _subsets(candidates, lines, sizes):
             hardest = 2
         else:
-            return candidates, hardest
+            return hardest
 
 
 def deduce(puzzle: Grid, most: Technique = Technique.SUBSETS) -> tuple[Int[ndarray, " 81"], Technique]:
@@ -127,7 +116,8 @@ def deduce(puzzle: Grid, most: Technique = Technique.SUBSETS) -> tuple[Int[ndarr
 
     `BEYOND` where more than one candidate is left somewhere, or none.
     """
-    candidates, hardest = _deduce(puzzle, int(most), UNITS, CROSSINGS, SIZES)
+    candidates = np.where(puzzle == EMPTY, ALL, 1 << puzzle)
+    hardest = _deduce(candidates, int(most), UNITS, CROSSINGS, SIZES)
     return candidates, Technique(hardest) if (SIZES[candidates] == 1).all() else Technique.BEYOND
 
 

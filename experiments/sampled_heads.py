@@ -1,0 +1,193 @@
+"""Heads from drawn labels over the number of rows, for docs/sampled.md and docs/text.md: how far more rows take them.
+
+    python experiments/sampled_heads.py protein antiberty albert-zh [--store DIR] [--records FILE] [--shares S ...]
+
+Every head is a line of --records, and what is there is not made again; `--samples FASTA` only writes AntiBERTy's samples. The labels must be
+in --store: drawn ones of training families, and of test families such as are measured on, exact or from many draws.
+
+    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only train --each 6 --draws 1 --positions 4 --shard 64 --states 1152 --out STORE/protein-train
+    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only test --seed 1 --each 6 --form kl --floor 0 --positions 4 --shard 128 --states 512 --out STORE/protein-test
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --each 12 --draws 1 --positions 4 --shard 64 --states 768 --out STORE/antiberty-train
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only test --seed 1 --each 12 --form kl --floor 0 --positions 4 --shard 128 --states 512 --out STORE/antiberty-test
+    pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only train --draws 1 --positions 4 --shard 64 --states 4800 --out STORE/albert-zh-train
+    pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only test --seed 1 --draws 256 --positions 3 --shard 64 --states 384 --out STORE/albert-zh-test
+
+A head of these is `pairmi train head --backbone protein --precision bfloat16 --labels STORE/protein-train STORE/protein-validation --loss poisson ...`
+with the sizes below; here the step to stop at is chosen on a third of the test families, which are not scored.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import pairmi
+from pairmi.backbones.checkpoint import save_tensors
+from pairmi.bench import fidelity
+from pairmi.bench.head import predicted_by
+from pairmi.bench.head_cost import cost_records
+from pairmi.bench.ledger import Ledger
+from pairmi.loading import head_file, load, with_head
+from pairmi.store import Labels, read_store
+from pairmi.training.distill import Distill, DistillConfig, make_head, started
+from pairmi.training.length_buckets import typical_share
+from pairmi.training.loop import learning_rate
+from pairmi.training.optimizer import Rates
+
+Record = dict[str, Any]
+EVERY, PATIENCE = 50, 8  # steps between two looks at the families to stop by, and looks without progress that end a training
+BATCH, WARMUP, DECAY = 32, 50, 0.7
+RECORDS = Path(__file__).parent / "records"
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What is made for one backbone: a head of this shape for shares of the rows, from nothing and, if there is one, from the shipped."""
+
+    layers: tuple[int, ...]
+    sizes: Mapping[str, int]
+    shares: tuple[float, ...]  # of the rows that the labels cost
+    steps: tuple[int, ...]  # at most, of each
+    shipped: bool = True
+
+
+FLAT = {"places": 4, "hops": 0, "edges": 4, "reach": 0}
+SETTINGS = {  # shapes of the shipped heads, where there are any
+    "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, (1.0, 0.25), (150, 100)),
+    "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, (1.0, 0.5), (200, 150)),
+    "albert-zh": Heads((3, 4), {"inner": 32, "forms": 8, "rank": 8, "mixer": 16} | FLAT, (1.0, 0.5, 0.25), (250, 150, 200), shipped=False),
+}
+
+
+def write_samples(file: Path, count: int = 120) -> None:
+    """AntiBERTy's own sequences of 108-125 residues, each a family of its own; in a quarter of the passes of sequential decoding."""
+    model = load("antiberty", head="antiberty", precision="bfloat16")
+    lengths = np.random.default_rng(0).integers(108, 126, count)
+    out = pairmi.decode(model, ["." * int(n) for n in np.sort(lengths)], "mi-bound:budget=0.25,order=information", batch_size=32)
+    print(f"{np.mean([one.passes for one in out]):.1f} passes a sequence")
+    file.write_text("".join(f">sample{n} cluster={n}\n{one.text}\n" for n, one in enumerate(out)))
+
+
+def halves(test: Labels) -> tuple[Labels, Labels]:
+    """Of the test families a third to stop by, the others to score on."""
+    stop = torch.tensor([int(grid[8:], 16) % 3 == 0 for grid in test.grid])
+    return test.pick(torch.nonzero(stop)[:, 0]), test.pick(torch.nonzero(~stop)[:, 0])
+
+
+def within_rows(labels: Labels, rows: int) -> Labels:
+    """The first states that cost so many rows together."""
+    return labels.pick(torch.nonzero(labels.rows.cumsum(0) <= rows)[:, 0])
+
+
+def scored(name: str, file: str, test: Labels) -> Record:
+    """R2 and rank correlation of a head on the pairs that were measured."""
+    guided = with_head(load(name, precision="bfloat16"), file)
+    within = test.known(guided.vocab.size)
+    predicted, truth = predicted_by(guided.head, guided, test)[within], test.mi[within]  # type: ignore[arg-type]
+    return {
+        "R2": fidelity.r2(predicted, truth),
+        "Spearman": fidelity.spearman(predicted, truth),
+        "test states": len(test),
+        "pairs": len(truth),
+        "mean MI": float(truth.mean()),
+    }
+
+
+def best(job: Distill, steps: int) -> tuple[int, float]:
+    """Train, and leave the head as it was where it explained most of the families to stop by; that step and R2."""
+    kept, found, at = {}, -torch.inf, 0
+    for step in range(steps):
+        job.advance(step, learning_rate(step, steps, WARMUP, DECAY))
+        if (step + 1) % EVERY == 0:
+            r2 = job.evaluate()["r2"]
+            if r2 > found:
+                kept, found, at = {name: tensor.clone() for name, tensor in job.head.state_dict().items()}, r2, step + 1
+            if step + 1 - at >= PATIENCE * EVERY:
+                break
+    job.head.load_state_dict(kept)
+    return at, found
+
+
+def made(name: str, drawn: Labels, settings: Mapping[str, Any], stop: Labels, work: Mapping[str, Any], file: Path) -> Record:
+    """A head for these labels in `file`, with what its making took."""
+    model, of = load(name, precision="bfloat16"), SETTINGS[name]
+    head = make_head("low-rank", model, of.layers, work["sizes"], 0)
+    start = started(head, head_file(name)) if work["start"] else ""
+    if not start:
+        head.begin_at(typical_share(drawn))  # type: ignore[operator]
+    rate = 1e-3 if start else 3e-3
+    config = DistillConfig(batch=BATCH, loss=work["loss"], rates=Rates(muon=5 * rate, adam=rate), precision="bfloat16")
+    job = Distill(model, head, of.layers, drawn, settings, config, start=start, held_out=stop)
+    at, r2 = best(job, work["steps"])
+    save_tensors(file, job.head.state_dict(), {"kind": "head", **job.about()})
+    return {"rows": int(drawn.rows.sum()), "states": len(drawn), "stopped at": at, "R2 to stop by": r2}
+
+
+def works(name: str, rows: int) -> list[Record]:
+    """Every head of a backbone for which labels cost so many rows: its share of them, steps, and whether it goes on from the shipped."""
+    of = SETTINGS[name]
+    return [
+        {"budget": round(share * rows), "steps": steps, "loss": "poisson", "start": start, "sizes": dict(of.sizes)}
+        for share, steps in zip(of.shares, of.steps, strict=True)
+        for start in ((False, True) if of.shipped else (False,))
+    ]
+
+
+def cost(name: str, file: str) -> Record:
+    """Of a head over a pass, on canvases of which nothing is known."""
+    guided = with_head(load(name, precision="bfloat16"), file)
+    tokens = torch.full((16, {"antiberty": 116, "protein": 75}.get(name, 32)), guided.vocab.size)
+    return cost_records({name: (guided.backbone, guided.head)}, tokens)[0]  # type: ignore[dict-item]
+
+
+def file_of(options: argparse.Namespace, name: str, work: Record) -> Path:
+    """Where a head is put."""
+    return Path(options.store / f"{name}-{work['budget']}-{'shipped' if work['start'] else 'nothing'}.safetensors")
+
+
+def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
+    """All heads of a backbone, and the one in the package, on the same states."""
+    stop, test = halves(read_store(options.store / f"{name}-test")[0])
+    (drawn, settings), depends = read_store(options.store / f"{name}-train"), {"heads": name, "test": len(test)}
+    if SETTINGS[name].shipped:
+        ledger.measured(depends | {"head": "in the package"}, lambda: scored(name, name, test))
+        if (joint := options.store / f"{name}-test-joint").is_dir():
+            ledger.measured(
+                depends | {"head": "in the package", "form": "joint"}, lambda: scored(name, name, halves(read_store(joint)[0])[1])
+            )
+    rows = int(drawn.rows.sum())
+    every = [
+        work for work in works(name, rows) if not options.shares or work["budget"] in [round(share * rows) for share in options.shares]
+    ]
+    for work in every:
+
+        def measure(work: Record = work, file: Path = file_of(options, name, work)) -> Record:  # noqa: B008 (called at once)
+            about = made(name, within_rows(drawn, work["budget"]), settings, stop, work, file)
+            return about | scored(name, str(file), test) | {"bytes": file.stat().st_size}
+
+        print(name, ledger.measured(depends | work, measure))
+    best_of = max(every, key=lambda work: ledger.find(depends | work)["R2 to stop by"])  # type: ignore[index]
+    print(name, ledger.measured(depends | best_of | {"cost": True}, lambda: cost(name, str(file_of(options, name, best_of)))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", choices=[*SETTINGS, []], metavar="MODEL")
+    parser.add_argument("--store", type=Path, default=Path("runs/sampled"), help="where the labels are")
+    parser.add_argument("--records", type=Path, default=RECORDS / "sampled_heads.jsonl")
+    parser.add_argument("--shares", nargs="*", type=float, help="make the heads of these shares of the rows only")
+    parser.add_argument("--samples", type=Path, help="write AntiBERTy's samples here")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.samples:
+        write_samples(options.samples)
+    for name in options.models:
+        curve(name, options, Ledger(options.records))
+
+
+if __name__ == "__main__":
+    main()
