@@ -83,6 +83,17 @@ def test_the_page_says_what_it_is_and_explains_its_words_by_keyboard(page, addre
     expect(page.locator("#help")).to_be_hidden()
 
 
+def test_a_question_mark_pressed_before_the_scripts_came_is_answered_when_they_do(page, address):
+    held = []
+    page.route("**/main.js", lambda route: held.append(route))
+    page.goto(f"{address}/?tour=off", wait_until="commit")
+    page.locator("#measure .help").press("Enter")
+    expect(page.locator("#tip")).to_be_visible()
+    expect(page.locator("#tip")).to_be_empty()
+    held[0].continue_()
+    expect(page.locator("#tip")).to_contain_text("nats")
+
+
 def test_the_tour_comes_once(page, address):
     page.goto(f"{address}/")
     expect(page.locator("#tour")).to_be_visible()

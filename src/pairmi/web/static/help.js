@@ -64,17 +64,19 @@ export function tourOnce() {
 export function listenForHelp() {
   const tip = $("#tip");
   let anchor = null;
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest(".help");
+  const fill = (button) => {
     if (!button) return;
     anchor = button;
     tip.replaceChildren(button.content ? button.content() : list(button.dataset.terms.split(" ").map((term) => TERMS[term])));
-  }, true);
+  };
+  document.addEventListener("click", (event) => fill(event.target.closest(".help")), true);
   tip.addEventListener("toggle", (event) => {
     const open = event.newState === "open";
     if (open) place(tip, anchor), anchor.setAttribute("aria-describedby", "tip");
     else anchor?.removeAttribute("aria-describedby");
   });
+  const early = tip.matches(":popover-open") && document.activeElement.closest(".help"); // pressed before this script ran
+  if (early) fill(early), place(tip, early);
   $("#glossary").append(...described(Object.values(TERMS)));
   $("#open-help").addEventListener("click", () => $("#help").showModal());
   $("#close-help").addEventListener("click", () => $("#help").close());

@@ -259,12 +259,12 @@ function listen() {
 
 async function start() {
   theme();
+  listenForHelp();
   Object.assign(offered, await ask("api/models"));
   const wrong = [...read(), ...mend()];
   const wanted = state.pass;
   $("#model").replaceChildren(...offered.models.map((one) => new Option(one.name, one.name)));
   listen();
-  listenForHelp();
   pinned = state.cell !== null;
   set({ model: state.model, canvas: state.canvas }, false);
   if (wrong.length) notify(`This link is broken: ${wrong.join("; ")}. The rest of it is shown.`);
