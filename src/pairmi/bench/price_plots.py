@@ -1,5 +1,6 @@
 """Pictures of prices: frontiers in nats over passes, and whether a budget is what a pass loses."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,55 +8,39 @@ from typing import Any
 from pairmi.bench import report
 
 LEAST = 1e-3  # nats: less is as good as nothing, and would only stretch a picture
-SIDES = ((5, 5), (5, -5), (-5, 5), (-5, -5), (6, 12), (6, -12), (-6, 12), (-6, -12), (8, 19), (8, -19))  # of a point, in points
 TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # nats a pass
+CALIBRATED = "mi-bound, calibrated"
 
 
 def draw_frontier(found: Sequence[Mapping[str, Any]], file: Path, title: str = "") -> None:
-    """Nats over passes, both on log scales, every point labelled; calibrated settings are stars; what loses nothing is at the bottom."""
+    """Nats over passes, both on log scales: of each rule its settings, by their first number, and a line through what none of them beats.
+
+    What loses nothing is at the bottom.
+    """
     plt = report.pyplot()
     figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
-    names = list[tuple[str, float, float]]()
     floor = min((one["nats"] for one in found if one["nats"] > LEAST), default=LEAST) / 3
-    ours = sorted((one for one in found if "charge=calibrated" in one["rule"]), key=lambda one: float(one["passes"]))
-    if ours:
-        heights = [max(one["nats"], floor) for one in ours]
-        axis.plot([one["passes"] for one in ours], heights, "-", color="k", lw=1, label="mi-bound, calibrated")
+    rules: dict[str, list[dict[str, Any]]] = {}
     for one in found:
-        color, marker = ("k", "*") if one in ours else report.STYLES.get(report.family(one["rule"]), ("tab:brown", "."))
-        height = max(one["nats"], floor)
-        axis.plot([one["passes"]], [height], marker, color=color, ms=9 if one in ours else 6, alpha=0.85)
-        low, high = (max(end, floor) for end in one["interval"])
-        axis.plot([one["passes"]] * 2, [low, high], "-", color=color, lw=0.8, alpha=0.4)
-        text = one["rule"].replace("mi-bound:charge=calibrated,", "").replace("mi-bound:budget", "mi-bound budget")
-        text += " (0)" if one["nats"] < floor else ""
-        names.append((text, float(one["passes"]), float(height)))
+        rule = CALIBRATED if "charge=calibrated" in one["rule"] else report.family(one["rule"])
+        low, nats, high = (max(float(value), floor) for value in (one["interval"][0], one["nats"], one["interval"][1]))
+        rules.setdefault(rule, []).append({"spec": one["rule"], "passes": one["passes"], "ends": (low, high), "nats": nats, "good": -nats})
+    for rule, some in rules.items():
+        ours = rule == CALIBRATED
+        color, marker = ("k", "*") if ours else report.STYLES.get(rule, ("tab:brown", "."))
+        best = report.frontier(some, "passes", "good")
+        axis.plot([one["passes"] for one in best], [one["nats"] for one in best], color=color, lw=1.6 if ours else 0.8, alpha=0.7)
+        axis.plot([one["passes"] for one in some], [one["nats"] for one in some], marker, color=color, ms=10 if ours else 6, label=rule)
+        for one in some:
+            axis.plot([one["passes"]] * 2, one["ends"], color=color, lw=0.8, alpha=0.35)
+            number = re.search(r"=(\d[^,]*)", one["spec"])
+            if number:
+                axis.annotate(number[1], (one["passes"], one["nats"]), (5, 4), textcoords="offset points", fontsize=6, color=color)
     axis.set(xscale="log", yscale="log", xlabel="passes", ylabel="price (nats lost a sequence)", title=title)
     report.label_passes(axis)
     axis.grid(alpha=0.25)
-    _annotate(figure, axis, names)
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     report.save(figure, file)
-
-
-def _annotate(figure: Any, axis: Any, names: Sequence[tuple[str, float, float]]) -> None:
-    """A name beside each point: at the first of `SIDES` where it covers neither a point nor another name, or else as usual."""
-    figure.draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
-    marks = [axis.transData.transform((x, y)) for _, x, y in names]
-    taken = list[Any]()
-    for text, x, y in names:
-        kept = None
-        for side, (right, up) in enumerate((*SIDES, SIDES[0])):
-            label = axis.annotate(
-                text, (x, y), (right, up), textcoords="offset points", fontsize=6, ha="left" if right > 0 else "right", va="center"
-            )
-            box = label.get_window_extent(renderer)
-            free = not any(box.overlaps(other) for other in taken) and not any(box.contains(*mark) for mark in marks)
-            if side == len(SIDES) or (free and box.x0 >= axis.bbox.x0):
-                kept = box
-                break
-            label.remove()
-        taken.append(kept)
 
 
 def draw_reliability(checks: Mapping[str, Sequence[Mapping[str, Any]]], file: Path) -> None:
