@@ -346,6 +346,21 @@ def test_an_interrupted_document_is_still_one(capsys: pytest.CaptureFixture[str]
     assert error.endswith("interrupted; what was finished is kept\n")
 
 
+def test_an_interrupted_document_of_mi_is_one_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from pairmi.commands import mi as command
+
+    measured = command._measured
+
+    def once(*given: object) -> object:
+        monkeypatch.setattr(command, "_measured", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        return measured(*given)
+
+    monkeypatch.setattr(command, "_measured", once)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{HALF}\n{EMPTY}\n"))
+    assert main(["mi", "--backbone", "sudoku4", "--canvas", "-", "--json"]) == 130
+    assert [one["canvas"] for one in strict(capsys.readouterr().out)["results"]] == [HALF]
+
+
 def test_decode_says_what_became_of_a_sudoku(capsys: pytest.CaptureFixture[str]) -> None:
     puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
     assert done(capsys, "decode", "--canvas", puzzle, "--greedy", "--rule", "mi-guided").rstrip().endswith("\tsolved")

@@ -13,7 +13,6 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.pricing.price import Price
 from pairmi.spec import rule
-from pairmi.types import PairmiError
 
 COLUMNS = ("rule", "nats", "interval", "against", "passes", "rows", "probe_rows", "acceptance", "tv_bound")
 CALIBRATION_SEED = 1_000_003  # added to --seed: other draws than those that are priced
@@ -21,8 +20,6 @@ CALIBRATION_SEED = 1_000_003  # added to --seed: other draws than those that are
 
 def prepared(options: argparse.Namespace, specs: Sequence[str]) -> tuple[Model, list[Any]]:
     """The model, calibrated if asked for, and the canvases; refuses rules that cannot be before anything starts."""
-    if options.batch < 1:
-        raise PairmiError(f"--batch {options.batch}: must be at least 1")
     model = load(options.backbone, head=options.head, attention=any("mi=attention" in spec for spec in specs))
     canvases: list[Any] = [canvas.tokens for canvas in checked_canvases(model, options)]
     if options.calibrate:
