@@ -213,6 +213,15 @@ bench contacts
 bench contacts --folder missing
 bench contacts --folder folder
 bench contacts --blocks 0 --folder folder
+bench contacts --limit 0 --folder folder
+bench contacts --folder folder --chain MKT
+bench protein --batch 0
+bench probe
+bench probe --labels missing --limit 0
+bench sudoku-solve
+bench sudoku-generate --limit 1
+bench speed --block 32
+bench speed --symbols 0
 """
 DONE = f"""
 

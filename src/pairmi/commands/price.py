@@ -52,5 +52,5 @@ def described(found: Sequence[Price]) -> str:
         gap = one.against(found[0])
         apart = "" if one is found[0] else f"{gap[0]:+.3g} [{gap[1]:+.3g}, {gap[2]:+.3g}]"
         rows.append(one.about() | {"interval": f"[{one.interval[0]:.3g}, {one.interval[1]:.3g}]", "against": apart})
-    note = f"nats lost a sequence against one by one in the rule's own order; {len(found[0].each)} sequences, seed {found[0].seed}"
+    note = f"nats lost a sequence against sequential decoding in the rule's own order; {len(found[0].each)} sequences, seed {found[0].seed}"
     return f"{report.table(rows, COLUMNS)}\n\n{note}; against: paired difference to the first rule; intervals: 95 %"

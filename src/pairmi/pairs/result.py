@@ -23,7 +23,6 @@ class Pairs(Protocol):
     @property
     def scores(self) -> Scores:
         """The numbers with their labels."""
-        ...
 
     def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
         """The pairs with the highest scores above 0: (i, j, score), positions from 0, i < j unless there are two directions."""
