@@ -302,10 +302,11 @@ def test_files_that_cannot_be_read_or_written_are_one_line(capsys: pytest.Captur
 
 
 def test_train_hands_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = []
+    seen, threads = [], []
     monkeypatch.setattr("pairmi.training.run.train_tables", seen.append)
-    assert main(["train", "tables", "--labels", str(tmp_path), "--run", str(tmp_path), "--steps", "7", "--threads", "1"]) == 0
-    assert (seen[0].steps, seen[0].run) == (7, tmp_path)
+    monkeypatch.setattr("torch.set_num_threads", threads.append)
+    assert main(["train", "tables", "--labels", str(tmp_path), "--run", str(tmp_path), "--steps", "7", "--threads", "3"]) == 0
+    assert (seen[0].steps, seen[0].run, threads) == (7, tmp_path, [3])
 
 
 def test_help_needs_no_torch() -> None:
