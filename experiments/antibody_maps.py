@@ -12,13 +12,12 @@ import numpy as np
 from pages.maps import write_section
 from pairmi.backbones.identity import identify
 from pairmi.bench import report
-from pairmi.bench.contacts import draw_regions, region_records
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.mapping import mapped
 from pairmi.mi.maps import Way
 from pairmi.provenance import provenance
-from pairmi.tasks.protein.antibody import heavy_regions
+from studies.antibody import draw_regions, heavy_regions, region_records
 
 CHAINS = {
     "trastuzumab": "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS",

@@ -22,7 +22,7 @@ from pages.antibody import page
 from pages.protein import Record
 from pairmi.backbones.checkpoint import fingerprint
 from pairmi.backbones.identity import identify
-from pairmi.bench import contacts, head, head_cost, probing, protein
+from pairmi.bench import head, head_cost, probing, protein
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.protein import lengths_like
 from pairmi.loading import load
@@ -32,6 +32,7 @@ from pairmi.model import Model
 from pairmi.store import read_store
 from pairmi.training.labels import Effort
 from protein_results import table_2
+from studies.antibody import draw_regions, region_records
 from studies.protein_maker import Maker
 from studies.protein_study import Setup, own
 
@@ -86,10 +87,8 @@ def heavy_chain(options: argparse.Namespace) -> Record:
     model = load(options.model, precision=options.precision)
     found, rows = Way(blocks=options.blocks, deals=1).measure(model, model.vocab.encode(HEAVY))
     matrix = found.numpy()
-    contacts.draw_regions(
-        HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", options.out.parent / "figures" / "antibody_map.png"
-    )
-    return {"regions": contacts.region_records(HEAVY, matrix), "rows": rows}
+    draw_regions(HEAVY, matrix, "AntiBERTy: mutual information of a heavy chain", options.out.parent / "figures" / "antibody_map.png")
+    return {"regions": region_records(HEAVY, matrix), "rows": rows}
 
 
 def half_precision(options: argparse.Namespace) -> list[Record]:

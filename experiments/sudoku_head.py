@@ -186,7 +186,7 @@ By source and by masked fraction:
 
 {report.table(costs, head_cost.COLUMNS)}
 
-A head looks at open cells only, a pass at all of them, and ours takes hops only up to so many open cells: the most_expensive of these canvases is the most that it can cost. Floating-point operations are those of the first two canvases, times are those of all.
+A head looks at open cells only, a pass at all of them, and ours takes hops only up to so many open cells: the most expensive of these canvases is the most that it can cost. Floating-point operations are those of the first two canvases, times are those of all.
 
 ## Pruned probing
 

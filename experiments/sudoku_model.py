@@ -15,8 +15,7 @@ import torch
 from tqdm import tqdm
 
 from pairmi.backbones.identity import identify
-from pairmi.bench import report, sudoku
-from pairmi.bench.boards import Boards, make_boards
+from pairmi.bench import report
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import wilson
 from pairmi.commit import Sampling
@@ -27,6 +26,8 @@ from pairmi.tasks.sudoku.puzzles import TEST, TRAINING, Puzzles, complete_grids,
 from pairmi.tasks.sudoku.solver import difficulty, solve
 from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.training.states import corrupt
+from studies.board_measures import measure, settings_of
+from studies.boards import Boards, make_boards
 from studies.sudoku_beliefs import calibration, histogram
 from studies.sudoku_files import read_puzzles
 
@@ -98,7 +99,7 @@ def lines(options: argparse.Namespace, minimal: Puzzles, test: Puzzles) -> dict[
 
 def measured(model: Model, line: Line, ledger: Ledger) -> dict[str, Any]:
     """A line from the ledger, or decoded now."""
-    record = ledger.measured(sudoku.settings_of(model, *line), lambda: sudoku.measure(model, *line))
+    record = ledger.measured(settings_of(model, *line), lambda: measure(model, *line))
     return record | {"interval": f"{record['low']:.3f}-{record['high']:.3f}"}
 
 

@@ -17,15 +17,17 @@ import torch
 from tqdm import tqdm
 
 from pages.sudoku import Found, Record, page, quickest
-from pairmi.bench import frontiers, report, sudoku
-from pairmi.bench.boards import Boards, make_boards
+from pairmi.bench import report
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.spec import looks_at_pairs, rule
+from studies import frontiers
 from studies.board_grid import DRAFTS, GENERATING, SOLVING, TABLE_1
+from studies.board_measures import settings_of
+from studies.boards import Boards, make_boards
 from studies.failure_analysis import failure_analysis
 from studies.uniformity import variety
 
@@ -54,7 +56,7 @@ class Bench:
             decode(self.model, boards.canvases, chosen_by, how)
             return {"seconds": (time.process_time() - began) / len(boards.canvases)}
 
-        settings = sudoku.settings_of(self.model, boards, spec, how) | {"what": "CPU time", "round": number}
+        settings = settings_of(self.model, boards, spec, how) | {"what": "CPU time", "round": number}
         return self.ledger.measured(settings, measure)
 
 
@@ -127,8 +129,7 @@ def looking(bench: Bench, sizes: argparse.Namespace) -> Found:
         "varied": lambda: variety(bench.model, many, spec, DRAWN),
     }
     return {
-        name: [bench.ledger.measured(sudoku.settings_of(bench.model, few, spec, DRAWN) | {"what": name}, study)]
-        for name, study in studies.items()
+        name: [bench.ledger.measured(settings_of(bench.model, few, spec, DRAWN) | {"what": name}, study)] for name, study in studies.items()
     }
 
 

@@ -11,7 +11,7 @@ ROOT = Path(pairmi.__file__).parent
 MODULES = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sorted(ROOT.rglob("*.py"))}
 LEVELS = {
     0: {"types"},
-    1: {"info", "model", "provenance", "results", "deferring"},
+    1: {"info", "model", "provenance", "results", "deferring", "optional"},
     2: {"draw", "blocks"},
     3: {"counting"},
     4: {"backbones", "mi", "selectors", "tasks", "commit"},

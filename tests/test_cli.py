@@ -302,10 +302,11 @@ def test_files_that_cannot_be_read_or_written_are_one_line(capsys: pytest.Captur
 
 
 def test_train_hands_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = []
+    seen, threads = [], []
     monkeypatch.setattr("pairmi.training.run.train_tables", seen.append)
-    assert main(["train", "tables", "--labels", str(tmp_path), "--run", str(tmp_path), "--steps", "7", "--threads", "1"]) == 0
-    assert (seen[0].steps, seen[0].run) == (7, tmp_path)
+    monkeypatch.setattr("torch.set_num_threads", threads.append)
+    assert main(["train", "tables", "--labels", str(tmp_path), "--run", str(tmp_path), "--steps", "7", "--threads", "3"]) == 0
+    assert (seen[0].steps, seen[0].run, threads) == (7, tmp_path, [3])
 
 
 def test_help_needs_no_torch() -> None:
@@ -344,6 +345,21 @@ def test_an_interrupted_document_is_still_one(capsys: pytest.CaptureFixture[str]
     out, error = capsys.readouterr()
     assert [one["canvas"] for one in strict(out)["results"]] == [HALF]
     assert error.endswith("interrupted; what was finished is kept\n")
+
+
+def test_an_interrupted_document_of_mi_is_one_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from pairmi.commands import mi as command
+
+    measured = command._measured
+
+    def once(*given: object) -> object:
+        monkeypatch.setattr(command, "_measured", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        return measured(*given)
+
+    monkeypatch.setattr(command, "_measured", once)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{HALF}\n{EMPTY}\n"))
+    assert main(["mi", "--backbone", "sudoku4", "--canvas", "-", "--json"]) == 130
+    assert [one["canvas"] for one in strict(capsys.readouterr().out)["results"]] == [HALF]
 
 
 def test_decode_says_what_became_of_a_sudoku(capsys: pytest.CaptureFixture[str]) -> None:

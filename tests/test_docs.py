@@ -3,10 +3,13 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pytest
 
 from pairmi.cli import build_parser, main
+from pairmi.selectors.catalogue import CATALOGUE
+from pairmi.spec import CHARGES, COMMITS, ESTIMATES, PROBING, parameters
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -85,6 +88,18 @@ def test_shell_blocks_hold_commands_that_exist(text: str) -> None:
             assert (ROOT / first[1]).is_file() or first[1] == "-m"
         else:
             assert first[:1] in (["pairmi"], ["pip"], ["torchrun"], []), f"not a command that this test knows: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_rules_are_ones_that_can_be_written_today(page: Path) -> None:
+    """No parameter, and none of a few values, under a name that it had once."""
+    shared = {"commit": COMMITS, "charge": CHARGES, "mi": ESTIMATES}
+    for name, options in re.findall(rf"(?<![\w-])({'|'.join(CATALOGUE)}):([a-z_]+=[\w.,=|-]+)", page.read_text()):
+        for key, _, value in (part.partition("=") for part in options.rstrip(".,").split(",")):
+            known = get_args(CATALOGUE[name].__annotations__.get(key))
+            allowed = shared.get(key) or (known if get_origin(CATALOGUE[name].__annotations__.get(key)) is Literal else None)
+            assert key in {*parameters(name), *PROBING, *shared, "draw", "defer", "block"}, f"{name}:{options}"
+            assert allowed is None or value.isupper() or {*value.split("|")} <= {*allowed}, f"{name}:{options}"
 
 
 def test_links_lead_somewhere() -> None:

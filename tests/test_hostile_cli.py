@@ -15,7 +15,7 @@ MI, DECODE, XOR = (
     f"decode --backbone sudoku4 --canvas {H}",
     "bench exact --worlds xor --rules sequential",
 )
-SOLVE, PLAN, LABELS = "bench sudoku-solve", "plan --backbone sudoku4 --states 9", "labels --backbone sudoku4 --out labels --states 9"
+PLAN, LABELS = "plan --backbone sudoku4 --states 9", "labels --backbone sudoku4 --out labels --states 9"
 HEAD, TABLES = "train head --labels labels --run run", "train tables --labels labels --run run --steps 1"
 REFUSED = f"""
 nonsense
@@ -189,25 +189,15 @@ bench exact --labels labels
 {XOR} --figure out.xyz
 bench speed --limit 0
 bench speed --json folder
-{SOLVE} --backbone sudoku4
-{SOLVE} --backbone nowhere
-{SOLVE} --limit 0
-{SOLVE} --limit -2
-{SOLVE} --rules
-{SOLVE} --rules nonsense
-{SOLVE} --rules top-k:k=-1
-{SOLVE} --temperature -1
-{SOLVE} --temperature nan
-{SOLVE} --accept 2
-{SOLVE} --seed -1
-{SOLVE} --split nonsense
-{SOLVE} --boards nonsense
-{SOLVE} --records folder
-{SOLVE} --records nowhere/r.jsonl
-{SOLVE} --records text.txt --limit 1 --rules top-k:k=40
-{SOLVE} --figure folder
-{SOLVE} --workers 2
-{SOLVE} --head nowhere
+bench protein --records folder
+bench protein --records nowhere/r.jsonl
+bench protein --records text.txt --limit 1 --rules top-k:k=40
+bench protein --figure folder
+bench protein --limit 0
+bench protein --rules
+bench protein --rules top-k:k=-1
+bench protein --head nowhere
+decode --canvas 1............... --backbone sudoku4 --workers 2
 bench head
 bench head --labels missing
 bench head --labels folder
@@ -222,9 +212,16 @@ bench protein --rules nonsense
 bench contacts
 bench contacts --folder missing
 bench contacts --folder folder
-bench contacts --chain ''
-bench contacts --chain MKT
 bench contacts --blocks 0 --folder folder
+bench contacts --limit 0 --folder folder
+bench contacts --folder folder --chain MKT
+bench protein --batch 0
+bench probe
+bench probe --labels missing --limit 0
+bench sudoku-solve
+bench sudoku-generate --limit 1
+bench speed --block 32
+bench speed --symbols 0
 """
 DONE = f"""
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from pairmi.backbones.identity import identify
-from pairmi.bench import frontiers, report
+from pairmi.bench import report
 from pairmi.bench.stats import Interval, paired_difference, resamples
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.spec import looks_at_pairs
+from studies import frontiers
 from studies.board_grid import TABLE_1
 
 PAPER = dict(zip(TABLE_1, ((53.9, 61.6), (14.9, 52.4), (9.0, 36.8), (15.3, 61.0), (9.9, 51.2), (15.2, 63.6), (9.7, 56.2)), strict=True))
@@ -142,7 +143,7 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
     return f"""# Sudoku: what dependence buys
 
 Printed by `python experiments/sudoku_results.py {how}{left_out}` ({about}; model `{model.name}`, weights {identify(model)}, matrix products in {sizes.precision}). Quality is the fraction of puzzles filled exactly as their only
-solution says, or of boards generated from nothing that obey the rules. `against` is the paired difference to sequential decoding of the same boards (most confident first), in points, with its 95 % bootstrap interval.
+solution says, or of boards generated unconditionally that obey the rules. `against` is the paired difference to sequential decoding of the same boards (most confident first), in points, with its 95 % bootstrap interval.
 `rows` counts every sequence evaluated, verification included. No rule here probes: MI is the head's. Every rule (and `mi-bound` for each way of charging and of drawing) had three settings on {sizes.validation} minimal validation puzzles or {sizes.drawn_validation} empty boards; the one with the fewest passes that lost at most
 {sizes.slack:g} points there is reported on the test boards. Rules that are not in a table had no such setting. The settings are in `experiments/studies/board_grid.py`.
 
@@ -166,7 +167,7 @@ Where `against` lies below 0, the validation puzzles were too few to see the los
 {table(minimal["best"])}
 
 {theirs(found["table 1"]["table"]) if "table 1" in found else ""}
-## Generating {sizes.drawn} boards from nothing, temperature 1
+## Generating {sizes.drawn} boards unconditionally, temperature 1
 
 {table(make["best"])}
 
@@ -188,7 +189,7 @@ def verified(make: Found, sizes: argparse.Namespace) -> str:
     """The drafts on test boards, if they were tried there."""
     if not make["verified"]:
         return ""
-    return f"""Verified drafts on {sizes.verified} of these boards, each symbol distributed as one-by-one decoding in the rule's own order would draw it:
+    return f"""Verified drafts on {sizes.verified} of these boards, each symbol distributed as sequential decoding in the rule's own order would draw it:
 
 {table(make["verified"], VERIFIED, make["best"][0])}
 """

@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from block_costs import COLUMNS
 from pages.sampled_heads import COST, heads_table, measured
 from pages.sections import kept
 from pairmi.bench import report
-from pairmi.bench.block_costs import COLUMNS
 from pairmi.model import Model
 from pairmi.pairs.result import PairMap
 from pairmi.provenance import provenance
@@ -18,7 +18,7 @@ SENTENCE = "北京大学的学生在图书馆看书。"
 
 
 def costs(options: argparse.Namespace) -> str:
-    """What `pairmi bench speed --block 32 --json FILE` measured."""
+    """What `block_costs.py --json FILE` measured."""
     records = [json.loads(line) for line in options.speed.read_text().splitlines()] if options.speed.is_file() else []
     return COSTS.format(table=report.table(records, COLUMNS), **records[0]) if records else kept(options.out, "Cost of a block")
 
@@ -148,7 +148,7 @@ A line of a `.jsonl` file is an object with a `text` (or `canvas`, or `prompt`) 
 
 With `block=32`, a parameter of every rule, only the leftmost unfinished 32 unknown positions are looked at, chosen from and probed, and logits are computed there alone: memory and time beside the network grow with the block, not
 with length times vocabulary. A block is a window, a conditional model with everything else as its context, so rules, probes, heads, tables and verification work on it as on any model. `pairmi.mutual_information(..., block=32)` gives the MI of the first
-block. `pairmi bench speed --block 32` prints what it costs at 126,464 symbols and 512 positions. A price is not measured in blocks (it is refused): price the rule without `block=`.
+block. `python experiments/block_costs.py` prints what it costs at 126,464 symbols and 512 positions. A price is not measured in blocks (it is refused): price the rule without `block=`.
 
 What labels of LLaDA-8B would cost in blocks of 32 with 4 draws, on paper: [scaling.md](scaling.md), whose arithmetic the tests execute (129 rows and 24 GPU-seconds a state at 4,096 positions, 67 GPU-hours for 10,000 labels).
 
@@ -170,7 +170,7 @@ families; the real weights could not be tried here.
 COSTS = """
 ## Cost of a block
 
-At {symbols:,} symbols and {length} positions, printed by `pairmi bench speed --block {block}`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
+At {symbols:,} symbols and {length} positions, printed by `python experiments/block_costs.py`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
 in units of one log-softmax of full length ({softmax_ms:.0f} ms of a core); a row is one evaluated sequence.
 
 {table}

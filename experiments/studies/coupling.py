@@ -12,7 +12,6 @@ from torch import Tensor
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.head import groups, predicted_by, scores
 from pairmi.bench.head_cost import cost_records
-from pairmi.bench.stopwatch import Stopwatch, timed_passes
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import decode
@@ -25,6 +24,7 @@ from pairmi.spec import estimate, rule
 from pairmi.store import Labels
 from pairmi.types import Coupling, Meter, PairmiError, Prediction, Selection, Selector, State, Turn, Waiting
 from studies.exact_price import exact_price
+from studies.stopwatch import Stopwatch, timed_passes
 
 LIMITS = (1e-9, 0.1, 1.0)  # nats
 

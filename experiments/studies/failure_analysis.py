@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pairmi.bench.boards import Boards
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import iter_decode
@@ -20,6 +19,7 @@ from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name
 from pairmi.tasks.sudoku.solver import solve
 from pairmi.types import Meter, PairMatrix, PairmiError, Prediction, RowStreams, Turn
+from studies.boards import Boards
 
 Canvas = Int[Tensor, " 81"]
 

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pairmi.bench.boards import Boards
 from pairmi.bench.stats import library
 from pairmi.commit import Sampling
 from pairmi.decoding import decode
 from pairmi.model import Model
 from pairmi.spec import rule
 from pairmi.tasks.sudoku.rules import cell_name, peers
+from studies.boards import Boards
 
 PAIRS = ((0, 1), (0, 9), (0, 10), (0, 12), (0, 39), (40, 44), (40, 49), (30, 50), (20, 60), (8, 72), (4, 76), (36, 44), (11, 70), (0, 80))
 

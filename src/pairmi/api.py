@@ -79,7 +79,6 @@ class Cautious(Protocol):
 
     def outside(self, canvases: Prediction | Tokens) -> str | None:
         """What about canvases is unlike all that it has seen; None = nothing."""
-        ...
 
 
 @one_or_many

@@ -57,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pairmi.types import PairmiError
 
         command = import_module(f"pairmi.commands.{options.command}")
+        if threads := vars(options).get("threads"):
+            import_module("torch").set_num_threads(threads)
     try:
         command.run(options)
         if skipped := vars(options).get("skipped"):

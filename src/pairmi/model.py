@@ -138,7 +138,6 @@ class Selective(Protocol):
 
     def at(self, tokens: Tokens, places: Places) -> Prediction:
         """The prediction of these positions of each row, in this order."""
-        ...
 
 
 def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction:

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from pairmi.backbones.checkpoint import UNSEALED, damage, sealed, write_whole
 from pairmi.info import pairs
+from pairmi.optional import needed
 from pairmi.types import PairMatrix, PairmiError
 
 Split = Literal["train", "validation", "test"]
@@ -113,12 +114,7 @@ def resized(labels: Labels, length: int) -> Labels:
 
 def arrow() -> tuple[ModuleType, ModuleType]:
     """Pyarrow and its parquet, imported when a file needs them."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise PairmiError("parquet: pyarrow is missing; pip install 'pairmi[labels]'") from error
-    return pyarrow, parquet
+    return needed("pyarrow", "parquet", "'pairmi[labels]'"), needed("pyarrow.parquet", "parquet", "'pairmi[labels]'")
 
 
 def shard_file(folder: Path, shard: int) -> Path:

@@ -36,11 +36,9 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[str]:
         """The symbols of a text, all of it; a blank for an unknown position, and what is no symbol as it stands."""
-        ...
 
     def decode(self, symbols: list[str]) -> str:
         """The text of symbols and blanks."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -170,16 +168,13 @@ class Backbone(Protocol):
     @property
     def vocab(self) -> Vocab:
         """The alphabet."""
-        ...
 
     @property
     def length(self) -> int | None:
         """The only sequence length it takes; None = any."""
-        ...
 
     def __call__(self, tokens: Tokens) -> Prediction:
         """One pass over a batch of one length, on the backbone's device; a row's result does not depend on its batch mates."""
-        ...
 
 
 @runtime_checkable
@@ -188,7 +183,6 @@ class Meter(Backbone, Protocol):
 
     def __call__(self, tokens: Tokens, owner: PerRow | None = None) -> Prediction:
         """One pass, counted; `owner` says for which canvas of the batch each row is evaluated."""
-        ...
 
 
 @runtime_checkable
@@ -197,7 +191,6 @@ class RowStreams(Protocol):
 
     def uniform(self, purpose: str, *shape: int) -> Float[Tensor, "B ..."]:
         """Float64 numbers in (0, 1), of shape [B, *shape], that depend on the row, the turn and the purpose only."""
-        ...
 
 
 @runtime_checkable
@@ -206,7 +199,6 @@ class PairwiseMI(Protocol):
 
     def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix of each row; `backbone` is metered, so that whoever probes it pays for it."""
-        ...
 
 
 @runtime_checkable
@@ -215,15 +207,12 @@ class Charge(Protocol):
 
     def about(self) -> dict[str, Any]:
         """All of it, for the file of the head that it belongs to."""
-        ...
 
     def allowed(self, budget: float) -> float:
         """What the charges of a pass may add up to, so that in the mean it loses `budget` nats."""
-        ...
 
     def __call__(self, features: Float[Tensor, "B 5"]) -> Float[Tensor, " B"]:
         """Of the sum and the largest of its MI with the members before it, its entropy, their number, and how many are unknown."""
-        ...
 
 
 class Reason(IntEnum):
@@ -244,15 +233,12 @@ class Coupling(Protocol):
 
     def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
         """What is known of the sets before anything is drawn; `members` are their positions by rank."""
-        ...
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
         """The same after the member of this rank took this symbol; who probes the backbone for it pays for it."""
-        ...
 
     def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
         """Log-probabilities of the member of this rank, given those that were drawn."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -297,4 +283,3 @@ class Selector(Protocol):
 
     def __call__(self, turn: Turn) -> Selection:
         """Choose what to fill in this pass."""
-        ...

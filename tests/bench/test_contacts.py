@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from pairmi.bench import contacts
 from pairmi.cli import main
@@ -11,8 +10,6 @@ from pairmi.tasks.protein.residues import RESIDUES
 from pairmi.tasks.protein.scaffold import Structure
 from proteins import opinionated_weights
 from structures import helix, write_structure
-
-HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +49,6 @@ def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsy
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_map_of_a_heavy_chain_by_region(tmp_path: Path) -> None:
-    matrix = np.zeros((len(HEAVY), len(HEAVY)))
-    matrix[26, 100] = matrix[100, 26] = 1.0
-    records = contacts.region_records(HEAVY, matrix)
-    assert records[0] == {"between": "CDR1 - CDR3", "pairs": 8 * 13, "mean_nats": pytest.approx(1 / 104)}
-    assert records[1]["mean_nats"] == 0
-    assert sum(record["pairs"] for record in records) == len(HEAVY) * (len(HEAVY) - 1) // 2
-    contacts.draw_regions(HEAVY, matrix + np.random.default_rng(0).random(matrix.shape) / 100, "map", tmp_path / "map.png")
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_heavy_chain_from_the_command_line(
-    weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    small = torch.rand(len(HEAVY), len(HEAVY)), 5  # probing 120 residues takes a while
-    monkeypatch.setattr("pairmi.commands.bench_protein.Way.measure", lambda way, model, tokens: small)
-    assert main(["bench", "contacts", "--backbone", weights, "--chain", HEAVY, "--figure", str(tmp_path / "m.png")]) == 0
-    assert "CDR3 - " in capsys.readouterr().out
-    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_something_to_look_at_is_needed(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "contacts", "--backbone", weights]) == 2
-    assert "bench contacts: --folder DIR (PDB files) or --chain SEQUENCE (a heavy chain) is missing" in capsys.readouterr().err
+    assert "the following arguments are required: --folder" in capsys.readouterr().err

@@ -7,14 +7,14 @@ import torch
 
 from heads import sudoku
 from pairmi.backbones.checkpoint import fingerprint
-from pairmi.bench.boards import make_boards
 from pairmi.bench.ledger import Ledger, resolved
-from pairmi.bench.sudoku import settings_of
 from pairmi.commit import Sampling
 from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
 from pairmi.types import PairmiError
+from studies.board_measures import settings_of
+from studies.boards import make_boards
 from worlds import Linked
 
 

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from pairmi.bench.stopwatch import Stopwatch, watched
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.loading import load
@@ -11,6 +10,7 @@ from pairmi.selectors.wrappers import OneAtATime
 from pairmi.spec import rule
 from pairmi.types import Reason, Selection, Turn
 from rules import reckless, singly
+from studies.stopwatch import Stopwatch, watched
 from worlds import decode
 
 MODEL = load("sudoku4")

@@ -14,7 +14,8 @@ from leftovers import MARK, left
 def cluster() -> Iterator[None]:
     """Four processors, and nothing left of it afterwards."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
+        ours = (str(Path(__file__).parents[2] / part) for part in ("tests", "experiments"))
+        patch.setenv("PYTHONPATH", os.pathsep.join((*ours, os.environ.get("PYTHONPATH", ""))))
         patch.setenv("RAY_worker_niceness", "0")  # on a busy machine Ray's 15 would make the tests slow
         patch.setenv(MARK, "cluster")
         ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

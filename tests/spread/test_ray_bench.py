@@ -9,26 +9,27 @@ import pytest
 from heads import sudoku
 from jobs import Blind
 from measurements import by_settings, plain
-from pairmi.cli import main
+from pairmi.spread.units import Incomplete
+from sudoku_frontiers import main
 
 COMMON = ["--limit", "2", "--split", "validation"]
 RULES = {
-    "sudoku-solve": ("mi-guided:mi=attention", "mi-bound:budget=0.1,entropy_weight=0.3,mi=head", "--verify"),
-    "sudoku-generate": ("maskgit:steps=12", "mi-guided:mi=shuffled", "--temperature", "0.8"),
+    "solve": ("mi-guided:mi=attention", "mi-bound:budget=0.1,entropy_weight=0.3,mi=head", "--verify"),
+    "generate": ("maskgit:steps=12", "mi-guided:mi=shuffled", "--temperature", "0.8"),
 }
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize(("name", "workers"), [("sudoku-solve", (1, 2)), ("sudoku-generate", (2,))])
+@pytest.mark.parametrize(("name", "workers"), [("solve", (1, 2)), ("generate", (2,))])
 def test_a_benchmark_is_the_same_as_here(name: str, workers: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engines = {"local": ["--engine", "local"]} | {f"{n}": ["--engine", "ray", "--workers", f"{n}"] for n in workers}
     for engine, options in engines.items():
         files = ["--records", str(tmp_path / f"{engine}.kept"), "--json", str(tmp_path / f"{engine}.all")]
-        assert main(["bench", name, *COMMON, *files, "--rules", *RULES[name], *options]) == 0
+        main([name, *COMMON, *files, "--rules", *RULES[name], *options])
         shown = capsys.readouterr().out
         assert "Fewest passes of each rule within one point" in shown
     expected = plain(tmp_path / "local.all")
-    assert len(expected) == (6 if name == "sudoku-solve" else 3)
+    assert len(expected) == (6 if name == "solve" else 3)
     assert {"quality", "passes", "rows", "accepted", "each"} <= expected[0].keys()
     for engine in engines:
         assert plain(tmp_path / f"{engine}.all") == expected
@@ -40,14 +41,14 @@ def test_a_benchmark_is_the_same_as_here(name: str, workers: tuple[int, ...], tm
 def test_a_setting_that_cannot_be_measured_is_named_and_the_exit_says_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: list[str]
 ) -> None:
-    monkeypatch.setattr("pairmi.commands.frontiers.load", lambda *names, **options: replace(sudoku(), head=Blind()))
+    monkeypatch.setattr("sudoku_frontiers.load", lambda *names, **options: replace(sudoku(), head=Blind()))
     kept, file = tmp_path / "kept.jsonl", tmp_path / "all.jsonl"
-    command = ["bench", "sudoku-generate", "--limit", "2", "--rules", "mi-guided", "top-k:k=40", "--records", str(kept)]
+    command = ["generate", "--limit", "2", "--rules", "mi-guided", "top-k:k=40", "--records", str(kept)]
     for _ in range(2):  # the second time everything but this one is there
-        assert main([*command, "--json", str(file), *engine]) == 1
+        with pytest.raises(Incomplete, match="1 could not be done, named above; everything else is finished"):
+            main([*command, "--json", str(file), *engine])
         out, error = capsys.readouterr()
         assert "top-k:k=40" in out
-        assert re.search(r"pairmi bench: failed mi-guided-\w{8}/seed0/0-2/\w{16}: RuntimeError: nothing to be seen\n", error)
-        assert error.endswith("pairmi bench: 1 could not be done, named above; everything else is finished\n")
+        assert re.search(r"failed mi-guided-\w{8}/seed0/0-2/\w{16}: RuntimeError: nothing to be seen\n", error)
         assert [record["settings"]["rule"] for record in plain(file)] == ["sequential", "top-k:k=40"]
     assert by_settings(plain(kept)) == by_settings(plain(file))

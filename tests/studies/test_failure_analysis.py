@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pairmi.backbones.transformer import TransformerConfig
-from pairmi.bench.boards import Boards, make_boards
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
@@ -14,6 +13,7 @@ from pairmi.spec import rule
 from pairmi.tasks.sudoku.puzzles import complete_grids
 from pairmi.types import Backbone, PairMatrix, PairmiError, Prediction, RowStreams
 from rules import opinionated
+from studies.boards import Boards, make_boards
 from studies.failure_analysis import alive, failure_analysis
 from worlds import decode
 

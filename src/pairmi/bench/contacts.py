@@ -11,7 +11,6 @@ from pairmi.bench import report
 from pairmi.bench.stats import mean_interval
 from pairmi.info import apc
 from pairmi.mi.maps import Way
-from pairmi.tasks.protein.antibody import heavy_regions
 from pairmi.tasks.protein.contacts import chance, precision
 from pairmi.tasks.protein.scaffold import Structure
 from pairmi.types import Backbone
@@ -74,37 +73,4 @@ def draw_contacts(structure: Structure, scores: dict[str, np.ndarray], file: Pat
         axis.set(xlabel="residue", ylabel="residue")
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    report.save(figure, file)
-
-
-def region_records(text: str, matrix: np.ndarray) -> list[dict[str, Any]]:
-    """The mean mutual information between each two regions of a heavy chain, the strongest first."""
-    regions, records = heavy_regions(text), []
-    for number, (one, mine) in enumerate(regions.items()):
-        for other, theirs in list(regions.items())[number:]:
-            pairs = [(i, j) for i in mine for j in theirs if i < j]
-            if pairs:
-                values = matrix[tuple(np.array(pairs).T)]
-                records.append({"between": f"{one} - {other}", "pairs": len(pairs), "mean_nats": float(values.mean())})
-    return sorted(records, key=lambda record: -record["mean_nats"])
-
-
-def draw_regions(text: str, matrix: np.ndarray, title: str, file: Path) -> None:
-    """The map of a heavy chain, its loops between orange lines."""
-    plt = report.pyplot()
-    figure, axis = plt.subplots(figsize=(7.6, 6.6), layout="constrained")
-    ceiling = float(np.quantile(matrix[~np.eye(len(matrix), dtype=bool)], 0.998))
-    image = axis.imshow(matrix, cmap="cividis", vmin=0, vmax=ceiling)
-    regions = heavy_regions(text)
-    for name, places in regions.items():
-        for border in (places.start, places.stop) if name.startswith("CDR") else ():
-            axis.axvline(border - 0.5, color="#D55E00", lw=1)
-            axis.axhline(border - 0.5, color="#D55E00", lw=1)
-    centres = [(places.start + places.stop - 1) / 2 for places in regions.values()]
-    axis.set_xticks(centres, list(regions), fontsize=8)
-    axis.set_yticks(centres, list(regions), fontsize=8)
-    for label in (*axis.get_xticklabels(), *axis.get_yticklabels()):
-        label.set_color("#D55E00" if label.get_text().startswith("CDR") else "k")
-    axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="nats", shrink=0.85, extend="max")
     report.save(figure, file)

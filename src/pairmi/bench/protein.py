@@ -47,13 +47,13 @@ class Yardstick:
 
     backbone: Backbone  # whose hidden states are the embedding
     texts: Sequence[str]
-    clusters: sets.Clusters
+    clusters: Any  # scikit-learn's KMeans
     counts: Int[np.ndarray, " K"]
     floor: Interval
 
     def count(self, texts: Sequence[str]) -> Int[np.ndarray, " K"]:
         """How many sequences are in each cluster."""
-        return self.clusters.count(embed(self.backbone, texts))
+        return np.bincount(self.clusters.predict(embed(self.backbone, texts)), minlength=len(self.counts))
 
     def judge(self, spec: str, made: Made, baseline: Int[np.ndarray, " K"] | None) -> dict[str, Any]:
         """Divergence from the reference in nats with its interval and its root, and the excess over a baseline, if there is one."""
@@ -74,8 +74,7 @@ def yardstick(backbone: Backbone, reference: Sequence[str], others: Float[np.nda
     """
     embeddings = embed(backbone, reference)
     clusters = sets.fit_clusters(embeddings, k)
-    counts = clusters.count(embeddings)
-    places = clusters.assign(others)
+    counts, places = np.bincount(clusters.labels_, minlength=k), clusters.predict(others)
     if len(others) > len(reference):
         floor = sets.noise_floor(places, counts, len(reference))
     else:

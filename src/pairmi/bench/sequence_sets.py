@@ -1,12 +1,13 @@
 """Sets of sequences: what they are made of, and how far they are from a reference, by the clusters that they fall into."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pairmi.bench.stats import Interval
+from pairmi.optional import needed
 from pairmi.tasks.protein.residues import RESIDUES
 from pairmi.types import PairmiError
 
@@ -35,31 +36,12 @@ def low_complexity(text: str, window: int = WINDOW, trigger: float = TRIGGER) ->
     return float(low.mean())
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """Centres that were fitted to a reference."""
-
-    centres: Float[np.ndarray, "K D"]
-
-    def assign(self, embeddings: Embeddings) -> Int[np.ndarray, " N"]:
-        """The nearest centre of each."""
-        distance = (self.centres**2).sum(1) - 2 * embeddings @ self.centres.T  # and |x|^2, the same for all
-        return np.asarray(distance.argmin(1))
-
-    def count(self, embeddings: Embeddings) -> Int[np.ndarray, " K"]:
-        """How many fall into each cluster."""
-        return np.bincount(self.assign(embeddings), minlength=len(self.centres))
-
-
-def fit_clusters(reference: Embeddings, k: int = 15, seed: int = 0) -> Clusters:
-    """K-means on the reference, the best of ten starts."""
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError as error:
-        raise PairmiError("clusters: scikit-learn is missing; pip install 'pairmi[protein]'") from error
+def fit_clusters(reference: Embeddings, k: int = 15, seed: int = 0) -> Any:
+    """K-means on the reference, the best of ten starts, by scikit-learn: its `predict` tells the cluster of each embedding."""
+    sklearn = needed("sklearn.cluster", "clusters", "'pairmi[protein]'")
     if len(reference) < k:
         raise PairmiError(f"clusters: {k} clusters need at least {k} reference sequences, got {len(reference)}")
-    return Clusters(KMeans(k, n_init=10, random_state=seed).fit(reference).cluster_centers_.astype(float))
+    return sklearn.KMeans(k, n_init=10, random_state=seed).fit(reference)
 
 
 def jensen_shannon(p: Counts, q: Counts) -> Float[np.ndarray, "*#R"]:

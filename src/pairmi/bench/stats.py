@@ -1,24 +1,18 @@
 """Intervals: of a proportion, of a mean, of paired differences."""
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pairmi.types import PairmiError
+from pairmi.optional import needed
 
 PerBoard = Float[ndarray, " N"]
 
 
-def library(name: str) -> Any:
-    """A module of scipy or scikit-learn, which only benchmarks need."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise PairmiError(f"bench: {name.partition('.')[0]} is missing; pip install 'pairmi[bench]'") from error
+library = partial(needed, who="bench", install="'pairmi[bench]'")  # a module of scipy or scikit-learn, which only benchmarks need
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

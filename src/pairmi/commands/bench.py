@@ -12,7 +12,6 @@ from pairmi.bench import report
 from pairmi.loading import load, with_head
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
-from pairmi.spread.units import Incomplete
 from pairmi.tasks.tables import WORLDS
 from pairmi.types import PairmiError
 
@@ -21,20 +20,11 @@ Records = list[dict[str, Any]]
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi bench NAME`: print its tables and write its records."""
-    from pairmi.commands import bench_protein, frontiers
+    from pairmi.commands.bench_protein import run_contacts, run_protein
 
-    benchmarks = {"exact": _exact, "speed": _speed, "head": _head, "probe": _probe, "sudoku-solve": frontiers.run}
-    benchmarks |= {"sudoku-generate": frontiers.run, "protein": bench_protein.run_protein, "contacts": bench_protein.run_contacts}
+    benchmarks = {"exact": _exact, "speed": _speed, "head": _head, "probe": _probe, "protein": run_protein, "contacts": run_contacts}
     records: Records = []
-    try:
-        benchmarks[options.name](options, records)
-    except Incomplete:
-        _write(options, records)
-        raise
-    _write(options, records)
-
-
-def _write(options: argparse.Namespace, records: Records) -> None:
+    benchmarks[options.name](options, records)
     if options.json:
         options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
 
@@ -58,13 +48,9 @@ def _exact(options: argparse.Namespace, records: Records) -> None:
 
 
 def _speed(options: argparse.Namespace, records: Records) -> None:
-    from pairmi.bench import block_costs, speed
+    from pairmi.bench import speed
 
     torch.set_num_threads(1)
-    if options.block is not None:
-        records += block_costs.block_costs(options.symbols or 126_464, options.length or 512, options.block)
-        print(report.table(records, block_costs.COLUMNS))
-        return
     if options.symbols is None:
         found, total = speed.selection_times(options.limit or 256), len(CATALOGUE)
         columns: tuple[str, ...] = ("rule", "beside_ms", "pass_ms", "share")

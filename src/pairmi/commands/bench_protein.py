@@ -16,7 +16,6 @@ from pairmi.loading import load
 from pairmi.mi.maps import Way
 from pairmi.model import Model
 from pairmi.spec import rule
-from pairmi.tasks.protein.antibody import heavy_regions
 from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
 from pairmi.tasks.protein.scaffold import read_structures
@@ -71,18 +70,8 @@ def _reference(model: Model, ledger: Ledger, options: argparse.Namespace) -> tup
 
 
 def run_contacts(options: argparse.Namespace, records: list[dict[str, Any]]) -> None:
-    """Precision over a folder of structures, or the map of one heavy chain."""
-    if options.chain is None and options.folder is None:
-        raise PairmiError("bench contacts: --folder DIR (PDB files) or --chain SEQUENCE (a heavy chain) is missing")
+    """Precision over a folder of structures."""
     model, way = _loaded(options), Way(blocks=options.blocks, deals=options.deals, batch_rows=options.batch)
-    if options.chain is not None:
-        heavy_regions(options.chain)  # refuse what is no heavy chain before it is probed
-        matrix = way.measure(model, model.vocab.encode(options.chain, "chain"))[0].cpu().numpy()
-        records += contacts.region_records(options.chain, matrix)
-        print(report.table(records, ("between", "pairs", "mean_nats")))
-        if options.figure:
-            contacts.draw_regions(options.chain, matrix, f"{model.name}: mutual information of a heavy chain", options.figure)
-        return
     structures = read_structures(options.folder, model.longest)[: options.limit]
     for number, structure in enumerate(tqdm(structures, desc="contacts", unit="protein", file=sys.stderr)):
         scores, rows = contacts.pair_scores(model, structure.text, way)

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
@@ -13,14 +13,15 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.canvases import symbol_id
-from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
+from pairmi.commands.canvases import Canvas, checked_canvases, text_options
+from pairmi.commands.document import document
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.results import Result
 from pairmi.spread.placed import placed
-from pairmi.spread.units import Failure, Incomplete, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
+from pairmi.spread.units import Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.types import PairmiError
 
 WINDOW = 4  # batches that are taken together where lengths differ, so that there are enough canvases of each length
@@ -81,10 +82,10 @@ def run(options: argparse.Namespace) -> None:
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
-    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
+    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=None))
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
     if options.json:
-        pieces = _document(model, header, filled, options.trace)
+        pieces = document(header, (_record(model, canvas, out, options.trace) for canvas, out in filled))
     elif options.jsonl:
         pieces = (json.dumps(_record(model, canvas, out, options.trace), ensure_ascii=False) + "\n" for canvas, out in filled)
     else:
@@ -98,21 +99,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _report(failure: Failure) -> None:
     print(f"pairmi decode: failed {failure}", file=sys.stderr)
-
-
-def _document(model: Model, header: dict[str, Any], filled: Iterable[tuple[Canvas, Result]], trace: bool) -> Iterator[str]:
-    """One JSON document, begun with the first result: bad input prints nothing. Its end comes also where some failed, or on Ctrl-C."""
-    opening = before = json.dumps(header)[:-1] + ', "results": ['
-    incomplete: Incomplete | KeyboardInterrupt | None = None
-    try:
-        for canvas, out in filled:
-            yield before + json.dumps(_record(model, canvas, out, trace))
-            before = ",\n"
-    except (Incomplete, KeyboardInterrupt) as error:
-        incomplete = error
-    yield (opening if before == opening else "") + "]}\n"
-    if incomplete is not None:
-        raise incomplete
 
 
 def _record(model: Model, canvas: Canvas, out: Result, trace: bool) -> dict[str, Any]:

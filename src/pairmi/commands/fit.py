@@ -2,8 +2,6 @@
 
 import argparse
 
-import torch
-
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.fitting.run import fit
 from pairmi.loading import load
@@ -11,8 +9,6 @@ from pairmi.loading import load
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi fit`."""
-    if options.threads:
-        torch.set_num_threads(options.threads)
     engine, model = chosen_engine(options), load(options.backbone, device=loading_device(options), precision=options.precision)
     limit = {"max_loss": options.max_loss, "per": options.per}
     made = fit(model, options.data, options.out, minutes=options.minutes, **limit, seed=options.seed, engine=engine)

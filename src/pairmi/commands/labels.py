@@ -2,8 +2,6 @@
 
 import argparse
 
-import torch
-
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
 from pairmi.spec import probing
@@ -15,8 +13,6 @@ from pairmi.types import PairmiError
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi labels`."""
-    if options.threads:
-        torch.set_num_threads(options.threads)
     number, _, of = options.part.partition("/")
     if not (number.isdigit() and of.isdigit()):
         raise PairmiError(f"--part {options.part}: expected K/N, such as 0/2")

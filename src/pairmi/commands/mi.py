@@ -1,8 +1,8 @@
 """`pairmi mi`."""
 
 import argparse
-import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.blocks import Window, checked_block, leftmost
-from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
+from pairmi.commands.canvases import Canvas, checked_canvases, text_options
+from pairmi.commands.document import document
 from pairmi.loading import load
 from pairmi.mi.sampled import SampledProbe
 from pairmi.model import Model, device_of
@@ -24,19 +25,22 @@ def run(options: argparse.Namespace) -> None:
     probe = probing(options.form, options.floor, options.draws, options.error, options.batch)  # refused before anything is computed
     kind = {"draws": probe.draws, "error": options.error} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
     settings = {"backbone": model.name, "mi": options.mi, "form": probe.form} | kind
-    opening = separator = json.dumps(settings)[:-1] + ', "results": ['  # printed with the first result: bad input prints nothing
-    canvases = checked_canvases(model, options)
-    for canvas in tqdm(canvases, desc="mi", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)):
-        found = _measured(model, canvas, options)
-        if separator == opening and options.figure:
-            found.plot(f"{model.name}: mutual information\n{canvas.record or canvas.text[:81]}").savefig(options.figure, dpi=150)
-        if options.json:
-            print(separator, json.dumps(_document(model, canvas, found, options)), sep="", end="", flush=True)
-        else:
-            _print(model, canvas, found, options)
-        separator = ",\n"
+    canvases = tqdm(checked_canvases(model, options), desc="mi", unit="canvas", file=sys.stderr, disable=None)
+    found = _drawn(model, ((canvas, _measured(model, canvas, options)) for canvas in canvases), options)
     if options.json:
-        print((opening if separator == opening else "") + "]}")
+        pieces = document(settings, (_record(model, canvas, mi, options) for canvas, mi in found))
+    else:
+        pieces = (_described(model, canvas, mi, options) for canvas, mi in found)
+    for piece in pieces:
+        print(piece, end="", flush=True)
+
+
+def _drawn(model: Model, found: Iterator[tuple[Canvas, api.MI]], options: argparse.Namespace) -> Iterator[tuple[Canvas, api.MI]]:
+    """The same, the first of them drawn where that is asked for."""
+    for number, (canvas, mi) in enumerate(found):
+        if options.figure and not number:
+            mi.plot(f"{model.name}: mutual information\n{canvas.record or canvas.text[:81]}").savefig(options.figure, dpi=150)
+        yield canvas, mi
 
 
 def _measured(model: Model, canvas: Canvas, options: argparse.Namespace) -> api.MI:
@@ -49,7 +53,7 @@ def _measured(model: Model, canvas: Canvas, options: argparse.Namespace) -> api.
     return found[0]
 
 
-def _document(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dict[str, Any]:
+def _record(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> dict[str, Any]:
     named = {} if canvas.record is None else {"record": canvas.record}
     pairs = [{"i": i, "j": j, "nats": nats} for i, j, nats in found.strongest(options.top)]
     values = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in asdict(found).items()}
@@ -59,16 +63,18 @@ def _document(model: Model, canvas: Canvas, found: api.MI, options: argparse.Nam
     return named | {"canvas": canvas.text} | cut | {"strongest": pairs} | values
 
 
-def _print(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> None:
+def _described(model: Model, canvas: Canvas, found: api.MI, options: argparse.Namespace) -> str:
     within = f"every entry within {float(found.bound.max()):.2g} nats of the full probe" if _certified(options) else "an estimate"
+    unit = "" if options.form == "tv" else " nats"
     if found.error is not None:
-        within = f"unbiased, with standard errors of up to {float(found.error.max()):.2g} {'' if options.form == 'tv' else 'nats'}".rstrip()
-    print(canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}")
-    print(f"  {found.rows} rows evaluated; {within}" + (f"; {found.note}" if found.note else ""))
+        within = f"unbiased, with standard errors of up to {float(found.error.max()):.2g}{unit}"
+    lines = [canvas.text if canvas.record is None else f">{canvas.record}\n{canvas.text}"]
+    lines.append(f"  {found.rows} rows evaluated; {within}" + (f"; {found.note}" if found.note else ""))
+    at = (found.positions or range(len(found.matrix))).index
     for i, j, nats in found.strongest(options.top):
-        at = (found.positions or range(len(found.matrix))).index
         error = "" if found.error is None else f" +- {float(found.error[at(i), at(j)]):.3f}"
-        print(f"  {model.task.position(i):>6} - {model.task.position(j):<6} {nats:.3f}{error}{'' if options.form == 'tv' else ' nats'}")
+        lines.append(f"  {model.task.position(i):>6} - {model.task.position(j):<6} {nats:.3f}{error}{unit}")
+    return "\n".join(lines) + "\n"
 
 
 def _certified(options: argparse.Namespace) -> bool:

@@ -24,6 +24,7 @@ from pairmi.model import Model
 from pairmi.spec import probing
 from pairmi.training.labels import Effort, Probing
 from pairmi.training.labels import measured as probed
+from pairmi.training.states import corrupt, states_for
 from pairmi.types import PairmiError
 
 TOGETHER = 4  # states probed at once, between two ticks of the progress bar
@@ -64,9 +65,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
         stride = max(1, len(lines) // options.sample)
         return [tokenise(model, text, name) for name, text, _ in lines[::stride][: options.sample]]
     if model.task.name == "sudoku":
-        from pairmi.training.states import SudokuStates
-
-        return [state.tokens for state in SudokuStates().draw(model, 0, 0, options.sample)]
+        return [state.tokens for state in states_for(model, None).draw(model, 0, 0, options.sample)]
     length = model.length or options.length
     if length is None:
         raise PairmiError(f"{options.backbone} takes sequences of any length; say which with --length, or give canvases with --canvas")
@@ -74,9 +73,7 @@ def sampled(model: Model, options: argparse.Namespace) -> list[Int[Tensor, " L"]
     complete = torch.stack([out.tokens for out in api.decode(model, list(empty), DRAFT, steps=False)])
     rng = torch.Generator().manual_seed(0)
     levels = (torch.arange(options.sample) + torch.rand(options.sample, generator=rng)) / options.sample  # a mask of every size
-    hidden = torch.rand(complete.shape, generator=rng) < levels[:, None]
-    hidden[:, 0] |= ~hidden.any(1)
-    return list(complete.masked_fill(hidden, model.vocab.size))
+    return list(corrupt(complete, levels, model.vocab.size, rng))
 
 
 def measured(

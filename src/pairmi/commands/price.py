@@ -13,7 +13,6 @@ from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.pricing.price import Price
 from pairmi.spec import rule
-from pairmi.types import PairmiError
 
 COLUMNS = ("rule", "nats", "interval", "against", "passes", "rows", "probe_rows", "acceptance", "tv_bound")
 CALIBRATION_SEED = 1_000_003  # added to --seed: other draws than those that are priced
@@ -21,8 +20,6 @@ CALIBRATION_SEED = 1_000_003  # added to --seed: other draws than those that are
 
 def prepared(options: argparse.Namespace, specs: Sequence[str]) -> tuple[Model, list[Any]]:
     """The model, calibrated if asked for, and the canvases; refuses rules that cannot be before anything starts."""
-    if options.batch < 1:
-        raise PairmiError(f"--batch {options.batch}: must be at least 1")
     model = load(options.backbone, head=options.head, attention=any("mi=attention" in spec for spec in specs))
     canvases: list[Any] = [canvas.tokens for canvas in checked_canvases(model, options)]
     if options.calibrate:
@@ -55,5 +52,5 @@ def described(found: Sequence[Price]) -> str:
         gap = one.against(found[0])
         apart = "" if one is found[0] else f"{gap[0]:+.3g} [{gap[1]:+.3g}, {gap[2]:+.3g}]"
         rows.append(one.about() | {"interval": f"[{one.interval[0]:.3g}, {one.interval[1]:.3g}]", "against": apart})
-    note = f"nats lost a sequence against one by one in the rule's own order; {len(found[0].each)} sequences, seed {found[0].seed}"
+    note = f"nats lost a sequence against sequential decoding in the rule's own order; {len(found[0].each)} sequences, seed {found[0].seed}"
     return f"{report.table(rows, COLUMNS)}\n\n{note}; against: paired difference to the first rule; intervals: 95 %"

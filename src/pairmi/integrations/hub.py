@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from pairmi.backbones.checkpoint import load_tensors, save_tensors, write_whole
 from pairmi.loading import HEAD_FILE, head_file
 from pairmi.mi.heads import UNTRAINED, build
-from pairmi.types import PairmiError
+from pairmi.optional import needed
 
 CARD = "README.md"
 
@@ -39,18 +40,13 @@ class PublishedHead:
 
     def push_to_hub(self, repository: str, base_model: str | None = None, private: bool = False) -> str:
         """Put it on the hub as one commit; the address of the commit. `hf auth login` first."""
-        try:
-            from huggingface_hub import CommitOperationAdd, HfApi
-        except ImportError:
-            raise PairmiError("push_to_hub: needs huggingface_hub; pip install 'pairmi[hub]'") from None
-        from tempfile import TemporaryDirectory
-
-        api = HfApi()
+        hub = needed("huggingface_hub", "push_to_hub", "'pairmi[hub]'")
+        api = hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
         with TemporaryDirectory() as folder:
             save_tensors(Path(folder) / HEAD_FILE, self.tensors, self.about)
             card = self.card(base_model, repository).encode()
-            files = [CommitOperationAdd(HEAD_FILE, Path(folder) / HEAD_FILE), CommitOperationAdd(CARD, card)]
+            files = [hub.CommitOperationAdd(HEAD_FILE, Path(folder) / HEAD_FILE), hub.CommitOperationAdd(CARD, card)]
             return str(api.create_commit(repository, files, commit_message="Head of pairmi").commit_url)
 
     def card(self, base_model: str | None = None, source: str = "owner/head") -> str:

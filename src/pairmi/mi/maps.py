@@ -56,7 +56,7 @@ class Way:
         if self.symbols is not None and self.symbols < 2:
             raise PairmiError(f"map(symbols={self.symbols}): at least 2, the one in the sequence and another")
         if self.blocks < 2 or self.deals < 1:
-            raise PairmiError(f"Contexts(blocks={self.blocks}, deals={self.deals}): at least two blocks and one deal")
+            raise PairmiError(f"map(blocks={self.blocks}, deals={self.deals}): at least two blocks and one deal")
         Probe("joint", self.floor, self.batch_rows)  # which refuses what cannot be
 
     @property

@@ -1,9 +1,10 @@
 """A heat map of pairs: labels that can be read, letters beside it, colours that a few strong pairs do not use up."""
 
+from importlib import import_module
 from typing import Any
 
+from pairmi.optional import needed
 from pairmi.pairs.scores import Scores
-from pairmi.types import PairmiError
 
 LETTERS = 130  # positions up to which every one has its letter; beyond, numbers alone
 TICKS = 28  # names on an axis, at the most
@@ -11,14 +12,8 @@ TICKS = 28  # names on an axis, at the most
 
 def pyplot() -> Any:
     """Matplotlib without a screen."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise PairmiError("figure: matplotlib is missing; pip install 'pairmi[plot]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    return plt
+    needed("matplotlib", "figure", "'pairmi[plot]'").use("Agg")
+    return import_module("matplotlib.pyplot")
 
 
 def drawn(scores: Scores, title: str | None = None) -> Any:

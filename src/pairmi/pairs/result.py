@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,17 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pairmi.optional import needed
 from pairmi.pairs import files, page, picture
 from pairmi.pairs.scores import Scores
 from pairmi.types import PairmiError
-
-
-def _library(name: str, who: str) -> Any:
-    """Somebody else's package, if it is there."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise PairmiError(f"{who}: {name} is missing; pip install {name}") from error
 
 
 @runtime_checkable
@@ -31,7 +23,6 @@ class Pairs(Protocol):
     @property
     def scores(self) -> Scores:
         """The numbers with their labels."""
-        ...
 
     def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
         """The pairs with the highest scores above 0: (i, j, score), positions from 0, i < j unless there are two directions."""
@@ -45,11 +36,11 @@ class Pairs(Protocol):
 
     def to_dataframe(self) -> Any:
         """A pandas table, a line for each pair: i, j, their names and symbols, score."""
-        return _library("pandas", "to_dataframe").DataFrame(files.columns(self.scores))
+        return needed("pandas", "to_dataframe", "pandas").DataFrame(files.columns(self.scores))
 
     def to_networkx(self, least: float = 0.0) -> Any:
         """A networkx graph: a node for each position, with its `name` and `symbol`; an edge with `weight` for each pair above `least`."""
-        networkx, scores = _library("networkx", "to_networkx"), self.scores
+        networkx, scores = needed("networkx", "to_networkx", "networkx"), self.scores
         made = networkx.DiGraph() if scores.directed else networkx.Graph()
         made.add_nodes_from((i, {"name": scores.names[i], "symbol": scores.symbols[i]}) for i in scores.shown)
         pairs = zip(*(part.tolist() for part in scores.listed()), strict=True)

@@ -16,7 +16,7 @@ class Demask(Rule):
     """Fill the most confident while the dependence of all chosen pairs adds up to at most the budget; skip what does not fit.
 
     With total variations for dependence (mi=probe,form=tv) the budget bounds, by the chain rule and if influences add up, the total
-    variation between filling at once and one by one. Only positions of at least this `confidence` are candidates.
+    variation between filling at once and sequentially. Only positions of at least this `confidence` are candidates.
     """
 
     mi: PairwiseMI

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from pairmi.optional import needed
 from pairmi.spread.units import Failure, Job, Outcome, Unit, Worker
 from pairmi.types import PairmiError
 
@@ -70,10 +71,7 @@ class Ray:
 @contextmanager
 def _cluster(workers: int) -> Iterator[Any]:
     """Ray, connected; a cluster that was not there before is gone afterwards."""
-    try:
-        import ray
-    except ImportError as error:
-        raise PairmiError("engine: ray is missing; pip install 'pairmi[ray]'") from error
+    ray = needed("ray", "engine", "'pairmi[ray]'")
     if ray.is_initialized():
         yield ray
         return

@@ -63,7 +63,7 @@ def together(device: str | None = None) -> Iterator[Processes]:
 
 
 def _own_device(name: str | None) -> str:
-    """The processor, or the GPU that has the number of this process on its machine; it becomes the current one."""
+    """The CPU, or the GPU that has the number of this process on its machine; it becomes the current one."""
     if chosen_device(name).type == "cpu":
         return "cpu"
     number, count = (int(os.environ.get(variable, alone)) for variable, alone in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")))

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import mimetypes
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
-from importlib.resources import files
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -18,6 +16,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.staticfiles import StaticFiles
 
 from pairmi.commit import Sampling
 from pairmi.model import Model
@@ -105,7 +104,7 @@ def create(models: Mapping[str, Model], hosts: Sequence[str] = ("localhost", "12
     for error in (PairmiError, RequestValidationError, HTTPException, Stopped):
         app.add_exception_handler(error, _refused)
     _routes(app, models, quick, long)
-    _pages(app)
+    app.mount("/", StaticFiles(packages=[("pairmi.web", "static")], html=True))
     return Guard(app, rate or Rate())
 
 
@@ -239,18 +238,3 @@ async def _refused(request: Request, error: Any) -> Response:
         first = error.errors()[0]
         text = f"{'.'.join(str(part) for part in first['loc'][1:]) or 'body'}: {first['msg']}"
     return JSONResponse({"error": text}, 422)
-
-
-def _pages(app: FastAPI) -> None:
-    """The page and its modules, read once: no name from a request ever reaches the disk."""
-    for file in (files("pairmi") / "web" / "static").iterdir():
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        path = "/" if file.name == "index.html" else f"/{file.name}"
-        app.add_api_route(path, _page(file.read_bytes(), kind), include_in_schema=False)
-
-
-def _page(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
-    async def page() -> Response:
-        return Response(content, media_type=kind)
-
-    return page

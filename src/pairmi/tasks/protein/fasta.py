@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from pairmi.optional import needed
 from pairmi.tasks.protein.residues import complaint
 from pairmi.types import PairmiError
 
@@ -50,11 +51,8 @@ def open_text(file: Path) -> Iterator[TextIO]:
 
 def parse_fasta(lines: Iterable[str]) -> Iterator[Record]:
     """The records of FASTA text, empty ones included."""
-    try:
-        from biotite.sequence.io.fasta import FastaFile
-    except ImportError as error:
-        raise PairmiError("FASTA: biotite is missing; pip install 'pairmi[protein]'") from error
-    for header, text in FastaFile.read_iter(_Text(lines)):
+    fasta = needed("biotite.sequence.io.fasta", "FASTA", "'pairmi[protein]'")
+    for header, text in fasta.FastaFile.read_iter(_Text(lines)):
         yield Record((header.split() or ["(no name)"])[0], header, text)
 
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from pairmi.optional import needed
 from pairmi.tasks.protein.residues import THREE_LETTERS
 from pairmi.types import PairmiError
 
@@ -41,19 +43,15 @@ def touching(places: Float[np.ndarray, "L 3"]) -> Bool[np.ndarray, "L L"]:
 
 def read_models(file: Path) -> tuple[Any, int]:
     """The atoms of the first model of a PDB file (biotite's `AtomArray`), and the number of models."""
-    try:
-        from biotite import InvalidFileError
-        from biotite.structure.io.pdb import PDBFile
-    except ImportError as error:
-        raise PairmiError("PDB: biotite is missing; pip install 'pairmi[protein]'") from error
+    pdb = needed("biotite.structure.io.pdb", "PDB", "'pairmi[protein]'")
     if not file.is_file():
         raise PairmiError(f"no file {file}; expected a PDB file")
     if not file.stat().st_size:
         raise PairmiError(f"{file} is empty; expected a PDB file")
     try:
-        found = PDBFile.read(file)
+        found = pdb.PDBFile.read(file)
         return found.get_structure(model=1), int(found.get_model_count())
-    except (InvalidFileError, ValueError, UnicodeDecodeError) as error:
+    except (import_module("biotite").InvalidFileError, ValueError, UnicodeDecodeError) as error:
         raise PairmiError(f"{file} is no PDB file ({error})") from error
 
 

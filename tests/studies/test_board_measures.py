@@ -2,12 +2,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pairmi.bench import sudoku
-from pairmi.bench.boards import Boards, make_boards
 from pairmi.commit import Sampling
 from pairmi.model import Model
 from pairmi.tasks.sudoku.puzzles import paper_puzzles
 from pairmi.types import Prediction, Vocab
+from studies.board_measures import measure
+from studies.boards import Boards, make_boards
 
 
 class Oracle:
@@ -42,9 +42,7 @@ PUZZLES = paper_puzzles(10, 5)
 
 def test_only_the_known_grid_is_solved() -> None:
     model = Model(Oracle(PUZZLES.solutions[3], 1.0))
-    found = sudoku.measure(
-        model, Boards("puzzles", "test", PUZZLES.canvases, PUZZLES.solutions), "threshold", Sampling(greedy=True), batch=4
-    )
+    found = measure(model, Boards("puzzles", "test", PUZZLES.canvases, PUZZLES.solutions), "threshold", Sampling(greedy=True), batch=4)
     assert found["quality"] == 0.1
     assert found["low"] < 0.1 < found["high"]
     assert found["passes"] == found["rows"] == found["accepted"] == 1
@@ -56,14 +54,14 @@ def test_only_the_known_grid_is_solved() -> None:
 
 def test_generated_boards_are_judged_and_told_apart() -> None:
     boards = make_boards("empty", 4)
-    good = sudoku.measure(Model(Oracle(PUZZLES.solutions[0], 1.0)), boards, "threshold:threshold=0.0", Sampling())
+    good = measure(Model(Oracle(PUZZLES.solutions[0], 1.0)), boards, "threshold:threshold=0.0", Sampling())
     assert (good["quality"], good["distinct"], good["valid"]) == (1.0, 1, 4)
-    bad = sudoku.measure(Model(Oracle(PUZZLES.solutions[0], 0.5)), boards, "threshold:threshold=0.0", Sampling(temperature=2.0))
+    bad = measure(Model(Oracle(PUZZLES.solutions[0], 0.5)), boards, "threshold:threshold=0.0", Sampling(temperature=2.0))
     assert (bad["quality"], bad["distinct"]) == (0.0, 0)
 
 
 def test_a_verified_draft_that_is_wrong_costs_acceptance() -> None:
     boards = make_boards("empty", 4)
-    found = sudoku.measure(Model(Contrary()), boards, "top-k:k=81", Sampling(verify=True))
+    found = measure(Model(Contrary()), boards, "top-k:k=81", Sampling(verify=True))
     assert found["accepted"] < 1
     assert found["rows"] > found["passes"]

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from pairmi.bench import frontiers
-from pairmi.bench.boards import make_boards
 from pairmi.bench.ledger import Ledger
-from pairmi.cli import main
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.types import PairmiError
+from studies import frontiers
+from studies.boards import make_boards
+from sudoku_frontiers import main
 
 MODEL = load("sudoku")
 BOARDS = make_boards("puzzles", 3, "validation")
@@ -52,22 +52,22 @@ def test_without_the_reference_there_is_no_comparison() -> None:
         frontiers.reference_among([])
 
 
-@pytest.mark.parametrize("name", ["sudoku-solve", "sudoku-generate"])
+@pytest.mark.parametrize("name", ["solve", "generate"])
 def test_the_command_goes_on_where_it_stopped(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records, figure = tmp_path / "records.jsonl", tmp_path / "frontier.png"
-    command = ["bench", name, "--rules", "threshold:threshold=0.6", "--limit", "2", "--split", "validation", "--records", str(records)]
-    assert main([*command, "--figure", str(figure), "--json", str(tmp_path / "all.jsonl")]) == 0
+    command = [name, "--rules", "threshold:threshold=0.6", "--limit", "2", "--split", "validation", "--records", str(records)]
+    main([*command, "--figure", str(figure), "--json", str(tmp_path / "all.jsonl")])
     shown = capsys.readouterr().out
     assert "Fewest passes of each rule within one point of sequential decoding" in shown
     assert figure.read_bytes().startswith(b"\x89PNG")
     before = records.read_bytes()
     assert len(before.splitlines()) == 2  # one-by-one decoding comes along
-    assert main(command) == 0
+    main(command)
     assert capsys.readouterr().out == shown  # read, not measured again: the times are the same
     assert records.read_bytes() == before
     settings = json.loads(before.splitlines()[1])["settings"]
-    assert settings["kind"] == ("puzzles" if name == "sudoku-solve" else "empty")
-    assert settings["sampling"]["greedy"] == (name == "sudoku-solve")
+    assert settings["kind"] == ("puzzles" if name == "solve" else "empty")
+    assert settings["sampling"]["greedy"] == (name == "solve")
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_the_command_goes_on_where_it_stopped(name: str, tmp_path: Path, capsys:
 )
 def test_temperature_0_is_greedy(tmp_path: Path, temperature: str | None, greedy: bool, drawn_at: float) -> None:
     records = tmp_path / "records.jsonl"
-    command = ["bench", "sudoku-generate", "--rules", "top-k:k=40", "--limit", "1", "--json", str(records)]
-    assert main([*command, *(["--temperature", temperature] if temperature else [])]) == 0
+    command = ["generate", "--rules", "top-k:k=40", "--limit", "1", "--json", str(records)]
+    main([*command, *(["--temperature", temperature] if temperature else [])])
     for line in records.read_text().splitlines():
         sampling = json.loads(line)["settings"]["sampling"]
         assert (sampling["greedy"], sampling["temperature"]) == (greedy, drawn_at)
@@ -84,8 +84,8 @@ def test_temperature_0_is_greedy(tmp_path: Path, temperature: str | None, greedy
 
 def test_probes_are_in_a_column_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = tmp_path / "records.jsonl"
-    command = ["bench", "sudoku-solve", "--rules", "mi-bound:mi=probe,floor=0,budget=5", "--limit", "2"]
-    assert main([*command, "--json", str(records)]) == 0
+    command = ["solve", "--rules", "mi-bound:mi=probe,floor=0,budget=5", "--limit", "2"]
+    main([*command, "--json", str(records)])
     assert "| probe_rows |" in capsys.readouterr().out
     one, guided = (json.loads(line) for line in records.read_text().splitlines())
     assert one["probe_rows"] == 0 < guided["probe_rows"]
@@ -94,5 +94,5 @@ def test_probes_are_in_a_column_of_their_own(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_sequential_alone_is_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "sudoku-generate", "--rules", "sequential", "--limit", "1"]) == 0
+    main(["generate", "--rules", "sequential", "--limit", "1"])
     assert "| sequential |" in capsys.readouterr().out

@@ -5,14 +5,14 @@ from typing import Any
 
 import torch
 
-from pairmi.bench.boards import Boards
 from pairmi.bench.ledger import depends_on
 from pairmi.bench.stats import wilson
-from pairmi.bench.stopwatch import Stopwatch, timed_passes, watched
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.model import Model
 from pairmi.spec import rule
+from studies.boards import Boards
+from studies.stopwatch import Stopwatch, timed_passes, watched
 
 
 def measure(model: Model, boards: Boards, spec: str, sampling: Sampling, batch: int = 128) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from pairmi.bench.boards import make_boards
 from pairmi.tasks.sudoku.puzzles import VALIDATION, Puzzles, unique_puzzles
 from pairmi.tasks.sudoku.solver import count_solutions
 from pairmi.tasks.sudoku.techniques import Technique
 from pairmi.types import PairmiError
+from studies.boards import make_boards
 
 
 def names(grids: torch.Tensor) -> set[bytes]:

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pairmi.bench import report, sudoku
-from pairmi.bench.boards import Boards
+from pairmi.bench import report
 from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import paired_difference
 from pairmi.commit import Sampling
@@ -19,6 +18,8 @@ from pairmi.spread.local import Local
 from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.types import PairmiError
+from studies import board_measures
+from studies.boards import Boards
 
 Record = Mapping[str, Any]
 Settings = Mapping[str, Any]
@@ -51,7 +52,7 @@ class Measuring:
 
     def _measured(self, settings: Sequence[Settings]) -> dict[str, Any]:
         (how,) = settings
-        return sudoku.measure(self.model, self.boards, how["rule"], Sampling(**how["sampling"]), how["batch"])
+        return board_measures.measure(self.model, self.boards, how["rule"], Sampling(**how["sampling"]), how["batch"])
 
 
 def recorded(
@@ -95,7 +96,7 @@ def sweep(
 ) -> Iterator[dict[str, Any]]:
     """Measure every rule, plain or verified, here or by another engine; what the ledger holds is not measured again."""
     ways = [(spec, replace(sampling, verify=way)) for spec in specs for way in verify]
-    grid = [sudoku.settings_of(model, boards, spec, how, batch) for spec, how in ways]
+    grid = [board_measures.settings_of(model, boards, spec, how, batch) for spec, how in ways]
     return recorded(Measuring(model, boards), grid, ledger, engine or Local(), report)
 
 

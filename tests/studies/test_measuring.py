@@ -9,16 +9,16 @@ import torch
 
 from heads import sudoku
 from jobs import Blind
-from pairmi.bench import frontiers
-from pairmi.bench.boards import make_boards
-from pairmi.bench.frontiers import Measuring, recorded
 from pairmi.bench.ledger import Ledger
-from pairmi.bench.sudoku import settings_of
-from pairmi.cli import main
 from pairmi.commit import Sampling
 from pairmi.spread.local import Local
 from pairmi.spread.units import Failure, Incomplete, Job, Unit
 from pairmi.types import PairmiError
+from studies import frontiers
+from studies.board_measures import settings_of
+from studies.boards import make_boards
+from studies.frontiers import Measuring, recorded
+from sudoku_frontiers import main
 
 MODEL = replace(sudoku(), head=Blind())
 BOARDS = make_boards("empty", 2)
@@ -101,17 +101,18 @@ def test_where_nothing_can_be_measured_the_run_is_refused_unless_there_was_somet
 def test_without_one_by_one_decoding_there_is_no_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure = frontiers.sudoku.measure
+    measure = frontiers.board_measures.measure
 
     def touchy(model: Any, boards: Any, spec: str, *how: Any) -> Any:
         if spec == "sequential":
             raise MemoryError
         return measure(model, boards, spec, *how)
 
-    monkeypatch.setattr("pairmi.bench.sudoku.measure", touchy)
-    monkeypatch.setattr("pairmi.commands.frontiers.load", lambda *names, **options: MODEL)
+    monkeypatch.setattr("studies.board_measures.measure", touchy)
+    monkeypatch.setattr("sudoku_frontiers.load", lambda *names, **options: MODEL)
     file = tmp_path / "all.jsonl"
-    assert main(["bench", "sudoku-generate", "--limit", "2", "--rules", "top-k:k=40", "--json", str(file)]) == 1
+    with pytest.raises(Incomplete, match="1 could not be done"):
+        main(["generate", "--limit", "2", "--rules", "top-k:k=40", "--json", str(file)])
     assert capsys.readouterr().out == ""
     assert [json.loads(line)["settings"]["rule"] for line in file.read_text().splitlines()] == ["top-k:k=40"]
 
@@ -119,13 +120,14 @@ def test_without_one_by_one_decoding_there_is_no_table(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sudoku-solve", "--workers", "2"], "--workers and --gpus-per-worker are for --engine ray"),
-        (["sudoku-solve", "--limit", "1", "--rules", "top-q"], "rule 'top-q' is unknown; did you mean 'top-k'?"),
+        (["solve", "--workers", "2"], "--workers and --gpus-per-worker are for --engine ray"),
+        (["solve", "--limit", "1", "--rules", "top-q"], "rule 'top-q' is unknown; did you mean 'top-k'?"),
+        (["solve", "--backbone", "sudoku4"], "sudoku4 is no 9x9 Sudoku model"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    assert main(["bench", *arguments]) == 2
-    assert capsys.readouterr().err.startswith(f"pairmi bench: {message}")
+def test_what_cannot_be_is_refused_before_anything_starts(arguments: list[str], message: str) -> None:
+    with pytest.raises(PairmiError, match=re.escape(message)):
+        main(arguments)
 
 
 def test_the_number_of_threads_changes_nothing_but_the_times() -> None:
