@@ -57,7 +57,7 @@ class Plan:
 
 
 PLANS = {
-    "sudoku": Plan(81, 96, 320, 256, levels=BOARDS, learnt=1, parts=2, family=f"{CHARGED}budget=0.006|0.012"),
+    "sudoku": Plan(81, 96, 64, 256, levels=BOARDS, learnt=1, parts=10, family=f"{CHARGED}budget=0.006|0.012"),
     "protein": Plan(64, 24, 128, 96),
     "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), ((0.05, 12, 0), (0.2, 12, 0), (0.6, 12, 0)), limit=0.03),
     "albert-zh": Plan(None, 16, 32, 0, (0.1, 0.3, 1.0), (0.2, 0.6)),

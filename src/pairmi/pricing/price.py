@@ -108,7 +108,7 @@ def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, C
     """Rules that choose alike and draw in different ways: one walk prices them all. Probes are counted for the whole walk."""
     groups: list[tuple[Selector, dict[str, Coupling | None]]] = []
     for name, selector in rules.items():
-        inner, coupling = parted(selector)
+        inner, coupling = _unwrapped(selector)
         for one, names in groups:
             if _alike(one, inner) and not any(isinstance(draw, Deferring) for draw in (coupling, *names.values())):
                 names[name] = coupling
@@ -118,10 +118,10 @@ def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, C
     return groups
 
 
-def parted(selector: Selector) -> tuple[Selector, Coupling | None]:
+def _unwrapped(selector: Selector) -> tuple[Selector, Coupling | None]:
     """Who chooses, and how members are drawn: None = from their marginals."""
     if isinstance(selector, InBlocks):
-        inner, coupling = parted(selector.rule)
+        inner, coupling = _unwrapped(selector.rule)
         return InBlocks(inner, selector.block), coupling
     return (selector.rule, selector.coupling) if isinstance(selector, Coupled) else (selector, None)
 
