@@ -8,6 +8,7 @@ albert-zh has no head: it is calibrated with sampled probes on half-masked sente
 """
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Int
+from scipy.optimize import brentq
 from torch import Tensor
 
 from pairmi import tuning
@@ -35,7 +37,7 @@ CHARGED = "mi-bound:charge=calibrated,"
 FAMILY = f"{CHARGED}budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
 CALIBRATION_SEED, CHECK_SEED, LEVEL_SEED, TUNE_SEED = 1_000_003, 2_000_003, 3_000_003, 4_000_003
 Level = tuple[float, int, int]  # what charges may add up to, the sequences that tell what is then lost, and which draws these are
-BOARDS = ((0.014, 400, 0), (0.025, 400, 0), (0.07, 400, 0), (0.24, 400, 0), (0.063, 500, 1), (0.033, 600, 2))
+BOARDS: tuple[Level, ...] = ((0.014, 400, 0), (0.025, 400, 0), (0.07, 400, 0), (0.24, 400, 0))
 RECORDS = Path(__file__).parent / "records"
 
 
@@ -50,14 +52,16 @@ class Plan:
     budgets: tuple[float, ...] = BUDGETS
     checked: tuple[float, ...] = CHECKED
     levels: tuple[Level, ...] = ()  # that budgets are made true by; none: as `calibrate` left them
-    learnt: int = 0  # parts of earlier checks that are such levels too
-    parts: int = 1  # times that so many are checked, on other draws each, and taken together
+    later: tuple[Level, ...] = ()  # and others that were measured afterwards: checks
+    parts: tuple[int, ...] = (1, 1, 1)  # times that so many are checked at each budget, on other draws each, and taken together
     family: str = FAMILY  # from safe to fast, that the rule is chosen of
     limit: float = 0.01  # nats a position, that the rule may lose
 
 
 PLANS = {
-    "sudoku": Plan(81, 96, 64, 256, levels=BOARDS, learnt=1, parts=10, family=f"{CHARGED}budget=0.006|0.012"),
+    "sudoku": Plan(
+        81, 96, 320, 256, levels=BOARDS, later=((0.033, 600, 2), (0.063, 500, 1)), parts=(1, 3, 1), family=f"{CHARGED}budget=0.006|0.012"
+    ),
     "protein": Plan(64, 24, 128, 96),
     "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), ((0.05, 12, 0), (0.2, 12, 0), (0.6, 12, 0)), limit=0.03),
     "albert-zh": Plan(None, 16, 32, 0, (0.1, 0.3, 1.0), (0.2, 0.6)),
@@ -96,10 +100,10 @@ def calibration_key(name: str) -> dict[str, Any]:
     return key_of(name) | {"what": "calibration", "sequences": PLANS[name].calibrate, "budgets": PLANS[name].budgets}
 
 
-def level_keys(name: str, charge: Calibration) -> list[dict[str, Any]]:
+def level_keys(name: str, charge: Calibration, levels: Sequence[Level]) -> list[dict[str, Any]]:
     """What the records of what it loses are found under: a charge whose passes may spend what they are asked to."""
     about = key_of(name) | {"what": "level", "calibration": charge.about()}
-    return [about | {"sequences": n, "allowed": allowed} | ({"part": part} if part else {}) for allowed, n, part in PLANS[name].levels]
+    return [about | {"sequences": n, "allowed": allowed} | ({"part": part} if part else {}) for allowed, n, part in levels]
 
 
 def first_charge(name: str, found: Mapping[str, Any] | None) -> Calibration | None:
@@ -118,27 +122,22 @@ def bare(charge: Calibration) -> Calibration:
 def charge_of(name: str, ledger: Ledger) -> Calibration | None:
     """The calibration, if all that it is made of is known."""
     charge = first_charge(name, ledger.find(calibration_key(name)))
-    if charge is None or not all(ledger.find(key) for key in level_keys(name, charge)):
+    found = levels_of(name, ledger)
+    if charge is None or len(found) < len(PLANS[name].levels):
         return None
-    return (
-        fit_budget(charge, [(one["allowed"], one["measured"], one["error"]) for one in found])
-        if (found := levels_of(name, ledger))
-        else charge
-    )
+    return fit_budget(charge, [(one["allowed"], one["measured"], one["error"]) for one in found]) if found else charge
 
 
-def levels_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
-    """What passes of the present calibration's map lose that may spend so much: of levels, and of checks of earlier levels."""
+def levels_of(name: str, ledger: Ledger, later: bool = False) -> list[dict[str, Any]]:
+    """What passes of the present calibration's map lose that may spend so much, by the records: of its levels, or of those measured later."""
     charge = first_charge(name, ledger.find(calibration_key(name)))
-    if charge is None or not PLANS[name].levels:
-        return []
-    found = [one | {"allowed": key["allowed"]} for key in level_keys(name, charge) if (one := ledger.find(key)) is not None]
-    for one in ledger.found.values():
-        told = one["settings"]
-        if told["what"] == "reliability" and key_of(name).items() <= told.items() and told.get("part", 0) < PLANS[name].learnt:
-            before = Calibration.from_about(told["calibration"])
-            found += [one | {"allowed": before.allowed(one["budget"])}] if bare(before) == charge else []
-    return sorted(found, key=lambda one: float(one["allowed"]))
+    keys = [] if charge is None else level_keys(name, charge, PLANS[name].later if later else PLANS[name].levels)
+    return [one | {"allowed": key["allowed"]} for key in keys if (one := ledger.find(key)) is not None]
+
+
+def asked(charge: Calibration, spent: float) -> float:
+    """The budget at which charges may add up to this."""
+    return math.exp(float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(spent) - 5, math.log(spent) + 5)))
 
 
 def calibrated(name: str, ledger: Ledger) -> Model:
@@ -150,7 +149,7 @@ def calibrated(name: str, ledger: Ledger) -> Model:
         made = calibrate(model, canvases, estimated(model), tuning.calibrated_rule, plan.budgets, seed=CALIBRATION_SEED)
         charge = first_charge(name, ledger.add(calibration_key(name), {"calibration": made.about()}))
     assert charge is not None
-    for key in level_keys(name, charge):
+    for key in level_keys(name, charge, (*plan.levels, *plan.later)):
         canvases, seed = canvases_for(model, name, key["sequences"]), LEVEL_SEED + key.get("part", 0)
         ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], seed))
     return replace(model, calibration=charge_of(name, ledger))
@@ -167,27 +166,28 @@ def check_keys(name: str, charge: Calibration, budget: float) -> list[dict[str, 
     """What the records of the parts of a check are found under."""
     plan = PLANS[name]
     about = key_of(name) | {"what": "reliability", "sequences": plan.check, "calibration": charge.about(), "budget": budget}
-    return [about | ({"part": part} if part else {}) for part in range(plan.learnt, plan.learnt + plan.parts)]
+    parts = dict(zip(plan.checked, plan.parts, strict=False))[budget]
+    return [about | ({"part": part} if part else {}) for part in range(parts)]
 
 
 def checked(name: str, model: Model, ledger: Ledger) -> list[dict[str, Any]]:
     """What passes lose at some budgets, on other draws."""
     assert isinstance(model.calibration, Calibration)
     charge, canvases = model.calibration, canvases_for(model, name, PLANS[name].check, PLANS[name].calibrate)
-    for part in range(PLANS[name].parts):
-        for budget in PLANS[name].checked:
-            key = check_keys(name, charge, budget)[part]
+    for budget in PLANS[name].checked:
+        for key in check_keys(name, charge, budget):
             ledger.measured(key, partial(lost, model, canvases, charge, budget, CHECK_SEED + key.get("part", 0)))
     return checks_of(name, ledger)
 
 
 def checks_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
-    """What the records say of the present calibration's budgets, all parts together."""
+    """What the records say of the present calibration's budgets, all parts together; later levels under the budgets that they are."""
     charge = charge_of(name, ledger)
     if charge is None:
         return []
     found = [[one for key in check_keys(name, charge, budget) if (one := ledger.find(key))] for budget in PLANS[name].checked]
-    return [together(some) for some in found if some]
+    found += [[one | {"budget": asked(charge, one["allowed"])}] for one in levels_of(name, ledger, later=True)]
+    return sorted((together(some) for some in found if some), key=lambda one: float(one["budget"]))
 
 
 def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -205,16 +205,21 @@ def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def tuned(name: str, model: Model, ledger: Ledger) -> dict[str, Any]:
-    """The rule that the head ships with: the fastest of a family that keeps the limit, on draws that nothing else was fitted on."""
+    """The rule that the head ships with: the fastest of a family that keeps the limit, on draws that nothing else was fitted on.
+
+    One that the head's file holds for this calibration stays.
+    """
     assert isinstance(model.calibration, Calibration)
-    plan, seed = PLANS[name], TUNE_SEED
-    limit: dict[str, Any] = {"max_loss": plan.limit, "per": "position", "seed": seed}
+    plan, about = PLANS[name], load_tensors(head_file(name))[1]
+    if "rule" in about and Calibration.from_about(about["calibration"]) == model.calibration:
+        return dict(about["rule"])
+    limit: dict[str, Any] = {"max_loss": plan.limit, "per": "position", "seed": TUNE_SEED}
 
     def found() -> Mapping[str, Any]:
         return tuning.tune(model, canvases_for(model, name, plan.tune), plan.family, **limit, sequences=plan.tune).about()
 
     key = key_of(name) | {"what": "tuned", "limit": plan.limit, "sequences": plan.tune, "calibration": model.calibration.about()}
-    key |= {"family": plan.family, "seed": seed}
+    key |= {"family": plan.family, "seed": TUNE_SEED}
     return {field: value for field, value in ledger.measured(key, found).items() if field not in ("settings", "provenance")}
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scipy.optimize import brentq
 from tqdm import tqdm
 
 from calibrations import PLANS, RECORDS, calibrated, canvases_for, charge_of, checks_of, guided, key_of, levels_of
+from calibrations import asked as asked_now
 from pages import price_exact
 from pages.price import chosen_knobs, gain_section, gained, headline, overview, refolded, reliable, section, short
 from pages.price_exact import INTRODUCTION
@@ -217,10 +217,9 @@ def renamed(text: str, name: str, charge: Calibration) -> str:
     asked = [float(value) for value in dict.fromkeys(re.findall(r"\| mi-bound:charge=calibrated,budget=(\S+)", text))]
 
     def now(budget: float) -> float:
-        spent = math.exp((math.log(budget) - offset) / slope)
-        return float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(budget) - 5, math.log(budget) + 5))
+        return asked_now(charge, math.exp((math.log(budget) - offset) / slope))
 
-    told = ", ".join(f"{budget:g} here is {math.exp(now(budget)):.2g} now" for budget in asked)
+    told = ", ".join(f"{budget:g} here is {now(budget):.2g} now" for budget in asked)
     note = f"{PRINTED} a budget of {told}. Sets, nats and passes are the same.\n"
     head, _, rest = re.sub(rf"{PRINTED}.*\n\n", "", text).partition("\n\n")
     return f"{head}\n\n{note}\n{rest}"

@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 import price_frontiers
-from calibrations import PLANS, Plan, calibration_key, charge_of, check_keys, first_charge, key_of, level_keys, levels_of, together
+from calibrations import (
+    PLANS,
+    Plan,
+    asked,
+    calibration_key,
+    charge_of,
+    check_keys,
+    checks_of,
+    first_charge,
+    key_of,
+    level_keys,
+    levels_of,
+    together,
+)  # fmt: skip
 from pages.price import beating, chosen_knobs, compared, hull, passes_at, ratio
 from pages.price_exact import totals_of
 from pairmi.bench.ledger import Ledger
@@ -71,7 +84,7 @@ def test_settings_are_compared_at_the_price_of_the_calibrated() -> None:
 def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calibrations = Ledger(tmp_path / "price-calibrations.jsonl")
     calibrations.add(calibration_key("sudoku"), {"calibration": INVENTED.about()})
-    for key in level_keys("sudoku", INVENTED):  # passes lose twice what they are charged
+    for key in level_keys("sudoku", INVENTED, PLANS["sudoku"].levels):  # passes lose twice what they are charged
         assert charge_of("sudoku", calibrations) is None
         level = {"budget": key["allowed"], "measured": 2 * key["allowed"], "error": 0.01 * key["allowed"], "passes": 20.0}
         calibrations.add(key, level | {"each": [1.0] * 7})
@@ -154,24 +167,21 @@ def test_a_section_of_a_former_calibration_says_what_its_budgets_are_called_now(
     assert again.endswith("figures\n\n| mi-bound:charge=calibrated,budget=0.04 | 1 |\n")
 
 
-def test_earlier_checks_are_levels_of_the_same_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), learnt=1, parts=2))
-    ledger = Ledger()
-    ledger.add(calibration_key("protein"), {"calibration": INVENTED.about()})
-    keys = level_keys("protein", INVENTED)
-    assert [key.get("part") for key in keys] == [None, 2]
-    for key in keys:
-        ledger.add(key, {"measured": key["allowed"], "error": 0.01 * key["allowed"]})
-    doubled = replace(INVENTED, offset=math.log(2))  # 0.08 is what passes lose that may spend 0.04
-    check = {"budget": 0.08, "measured": 0.04, "error": 4e-4}
-    for charge, part in ((doubled, 0), (doubled, 1), (replace(doubled, bias=0.0), 0)):
-        told = key_of("protein") | {"what": "reliability", "sequences": 1, "calibration": charge.about(), "budget": 0.08}
-        ledger.add(told | ({"part": part} if part else {}), check)
-    assert [one["allowed"] for one in levels_of("protein", ledger)] == [pytest.approx(0.04), 0.1, 0.2]  # neither later parts nor other maps
+def test_levels_that_are_measured_later_are_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), later=((0.05, 9, 1),), parts=(2, 1, 1)))
+    ledger, (plan, shipped) = Ledger(), (PLANS["protein"], {"calibration": INVENTED.about()})
+    ledger.add(calibration_key("protein"), shipped)
+    for key in level_keys("protein", INVENTED, (*plan.levels, *plan.later)):  # passes lose twice what they may spend
+        level = {"measured": 2 * key["allowed"], "predicted": 0.1, "error": 0.01 * key["allowed"], "passes": 9.0, "each": [1.0] * 7}
+        ledger.add(key, level | {"budget": key["allowed"]})
+    assert [one["allowed"] for one in levels_of("protein", ledger)] == [0.1, 0.2]
     made = charge_of("protein", ledger)
     assert made is not None
-    assert made.allowed(0.15) == pytest.approx(0.15)
-    assert [key["part"] for key in check_keys("protein", made, 0.08)] == [1, 2]  # draws that no level has seen
+    assert asked(made, 0.05) == pytest.approx(0.1)
+    (found,) = checks_of("protein", ledger)
+    assert (found["budget"], found["measured"]) == (pytest.approx(0.1), 0.1)
+    assert [key.get("part") for key in check_keys("protein", made, 0.02)] == [None, 1]
+    assert len(check_keys("protein", made, 0.06)) == 1
 
 
 def test_checks_on_other_draws_count_as_one() -> None:
