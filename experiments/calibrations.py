@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Int
+from scipy.optimize import brentq
 from torch import Tensor
 
 from pairmi import tuning
@@ -26,10 +26,8 @@ from pairmi.bench.ledger import Ledger
 from pairmi.loading import equip, head_file, load
 from pairmi.model import Model
 from pairmi.pricing.calibrate import calibrate, fit_budget, reliability
-from pairmi.pricing.interval import mean_interval, upper_bound
 from pairmi.selectors.charge import Calibration
 from pairmi.spec import estimate
-from pairmi.tuning import Evidence, fixed_sequence
 from pairmi.types import PairwiseMI
 from text import half_masked, sentences
 
@@ -37,14 +35,15 @@ BUDGETS = (0.01, 0.03, 0.1, 0.3)  # nats a pass, that calibrations are fitted at
 CHECKED = (0.02, 0.06, 0.2)  # and that they are checked at
 CHARGED = "mi-bound:charge=calibrated,"
 FAMILY = f"{CHARGED}budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
-CALIBRATION_SEED, CHECK_SEED, LEVEL_SEED = 1_000_003, 2_000_003, 3_000_003  # other draws than those that tune
+CALIBRATION_SEED, CHECK_SEED, LEVEL_SEED, TUNE_SEED = 1_000_003, 2_000_003, 3_000_003, 4_000_003
+Level = tuple[float, int, int]  # what charges may add up to, the sequences that tell what is then lost, and which draws these are
+BOARDS: tuple[Level, ...] = ((0.014, 400, 0), (0.025, 400, 0), (0.07, 400, 0), (0.24, 400, 0))
 RECORDS = Path(__file__).parent / "records"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long the sequences are, and how many: to calibrate (at each budget, four times), to check (at each budget), to tune
-    (0 = by the levels)."""
+    """How long the sequences are, and how many: to calibrate (at each budget, four times), to check (at each budget), to tune."""
 
     length: int | None  # of empty canvases; None = half-masked sentences
     calibrate: int
@@ -52,16 +51,19 @@ class Plan:
     tune: int
     budgets: tuple[float, ...] = BUDGETS
     checked: tuple[float, ...] = CHECKED
-    level: int = 0  # sequences that budgets are made true on, at each of
-    levels: tuple[float, ...] = ()  # what charges may add up to; none: as `calibrate` left them
-    parts: int = 1  # times that so many are checked, on other draws each, and taken together
+    levels: tuple[Level, ...] = ()  # that budgets are made true by; none: as `calibrate` left them
+    later: tuple[Level, ...] = ()  # and others that were measured afterwards: checks
+    parts: tuple[int, ...] = (1, 1, 1)  # times that so many are checked at each budget, on other draws each, and taken together
+    family: str = FAMILY  # from safe to fast, that the rule is chosen of
     limit: float = 0.01  # nats a position, that the rule may lose
 
 
 PLANS = {
-    "sudoku": Plan(81, 96, 320, 0, level=400, levels=(0.014, 0.025, 0.07, 0.24), parts=2),
+    "sudoku": Plan(
+        81, 96, 320, 256, levels=BOARDS, later=((0.033, 600, 2), (0.063, 500, 1)), parts=(1, 3, 1), family=f"{CHARGED}budget=0.006|0.012"
+    ),
     "protein": Plan(64, 24, 128, 96),
-    "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), 12, (0.05, 0.2, 0.6), limit=0.03),
+    "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), ((0.05, 12, 0), (0.2, 12, 0), (0.6, 12, 0)), limit=0.03),
     "albert-zh": Plan(None, 16, 32, 0, (0.1, 0.3, 1.0), (0.2, 0.6)),
 }
 DRAWS = 2  # a probed position, where there is no head
@@ -98,11 +100,10 @@ def calibration_key(name: str) -> dict[str, Any]:
     return key_of(name) | {"what": "calibration", "sequences": PLANS[name].calibrate, "budgets": PLANS[name].budgets}
 
 
-def level_keys(name: str, charge: Calibration) -> list[dict[str, Any]]:
+def level_keys(name: str, charge: Calibration, levels: Sequence[Level]) -> list[dict[str, Any]]:
     """What the records of what it loses are found under: a charge whose passes may spend what they are asked to."""
-    plan = PLANS[name]
-    about = key_of(name) | {"what": "level", "sequences": plan.level, "calibration": charge.about()}
-    return [about | {"allowed": allowed} for allowed in plan.levels]
+    about = key_of(name) | {"what": "level", "calibration": charge.about()}
+    return [about | {"sequences": n, "allowed": allowed} | ({"part": part} if part else {}) for allowed, n, part in levels]
 
 
 def first_charge(name: str, found: Mapping[str, Any] | None) -> Calibration | None:
@@ -110,26 +111,33 @@ def first_charge(name: str, found: Mapping[str, Any] | None) -> Calibration | No
     about = load_tensors(head_file(name))[1].get("calibration") if found is None and PLANS[name].length is not None else None
     about = about if found is None else found["calibration"]
     charge = None if about is None else Calibration.from_about(about)
-    return replace(charge, offset=0.0, slope=1.0, levels=()) if charge is not None and PLANS[name].levels else charge
+    return bare(charge) if charge is not None and PLANS[name].levels else charge
+
+
+def bare(charge: Calibration) -> Calibration:
+    """The map alone: what a pass is asked to spend is what its charges may add up to."""
+    return replace(charge, offset=0.0, slope=1.0, levels=())
 
 
 def charge_of(name: str, ledger: Ledger) -> Calibration | None:
     """The calibration, if all that it is made of is known."""
     charge = first_charge(name, ledger.find(calibration_key(name)))
-    if charge is None:
-        return None
     found = levels_of(name, ledger)
-    return _levelled(charge, found) if len(found) == len(PLANS[name].levels) else None
+    if charge is None or len(found) < len(PLANS[name].levels):
+        return None
+    return fit_budget(charge, [(one["allowed"], one["measured"], one["error"]) for one in found]) if found else charge
 
 
-def levels_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
-    """What the records say of the levels of the present calibration."""
+def levels_of(name: str, ledger: Ledger, later: bool = False) -> list[dict[str, Any]]:
+    """What passes of the present calibration's map lose that may spend so much, by the records: of its levels, or of those measured later."""
     charge = first_charge(name, ledger.find(calibration_key(name)))
-    return [] if charge is None else [one for key in level_keys(name, charge) if (one := ledger.find(key)) is not None]
+    keys = [] if charge is None else level_keys(name, charge, PLANS[name].later if later else PLANS[name].levels)
+    return [one | {"allowed": key["allowed"]} for key in keys if (one := ledger.find(key)) is not None]
 
 
-def _levelled(charge: Calibration, found: Sequence[Mapping[str, Any]]) -> Calibration:
-    return fit_budget(charge, [(one["settings"]["allowed"], one["measured"], one["error"]) for one in found]) if found else charge
+def asked(charge: Calibration, spent: float) -> float:
+    """The budget at which charges may add up to this."""
+    return math.exp(float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(spent) - 5, math.log(spent) + 5)))
 
 
 def calibrated(name: str, ledger: Ledger) -> Model:
@@ -141,9 +149,10 @@ def calibrated(name: str, ledger: Ledger) -> Model:
         made = calibrate(model, canvases, estimated(model), tuning.calibrated_rule, plan.budgets, seed=CALIBRATION_SEED)
         charge = first_charge(name, ledger.add(calibration_key(name), {"calibration": made.about()}))
     assert charge is not None
-    canvases = canvases_for(model, name, plan.level)
-    found = [ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], LEVEL_SEED)) for key in level_keys(name, charge)]
-    return replace(model, calibration=_levelled(charge, found))
+    for key in level_keys(name, charge, (*plan.levels, *plan.later)):
+        canvases, seed = canvases_for(model, name, key["sequences"]), LEVEL_SEED + key.get("part", 0)
+        ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], seed))
+    return replace(model, calibration=charge_of(name, ledger))
 
 
 def lost(model: Model, canvases: list[Int[Tensor, " _"]], charge: Calibration, budget: float, seed: int) -> dict[str, Any]:
@@ -157,26 +166,28 @@ def check_keys(name: str, charge: Calibration, budget: float) -> list[dict[str, 
     """What the records of the parts of a check are found under."""
     plan = PLANS[name]
     about = key_of(name) | {"what": "reliability", "sequences": plan.check, "calibration": charge.about(), "budget": budget}
-    return [about | ({"part": part} if part else {}) for part in range(plan.parts)]
+    parts = dict(zip(plan.checked, plan.parts, strict=False))[budget]
+    return [about | ({"part": part} if part else {}) for part in range(parts)]
 
 
 def checked(name: str, model: Model, ledger: Ledger) -> list[dict[str, Any]]:
     """What passes lose at some budgets, on other draws."""
     assert isinstance(model.calibration, Calibration)
     charge, canvases = model.calibration, canvases_for(model, name, PLANS[name].check, PLANS[name].calibrate)
-    for part in range(PLANS[name].parts):
-        for budget in PLANS[name].checked:
-            ledger.measured(check_keys(name, charge, budget)[part], partial(lost, model, canvases, charge, budget, CHECK_SEED + part))
+    for budget in PLANS[name].checked:
+        for key in check_keys(name, charge, budget):
+            ledger.measured(key, partial(lost, model, canvases, charge, budget, CHECK_SEED + key.get("part", 0)))
     return checks_of(name, ledger)
 
 
 def checks_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
-    """What the records say of the present calibration's budgets, all parts together."""
+    """What the records say of the present calibration's budgets, all parts together; later levels under the budgets that they are."""
     charge = charge_of(name, ledger)
     if charge is None:
         return []
     found = [[one for key in check_keys(name, charge, budget) if (one := ledger.find(key))] for budget in PLANS[name].checked]
-    return [together(some) for some in found if some]
+    found += [[one | {"budget": asked(charge, one["allowed"])}] for one in levels_of(name, ledger, later=True)]
+    return sorted((together(some) for some in found if some), key=lambda one: float(one["budget"]))
 
 
 def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -194,38 +205,22 @@ def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def tuned(name: str, model: Model, ledger: Ledger) -> dict[str, Any]:
-    """The rule that the head ships with: the fastest of a family that keeps the limit; of its levels, where the plan has measured them."""
+    """The rule that the head ships with: the fastest of a family that keeps the limit, on draws that nothing else was fitted on.
+
+    One that the head's file holds for this calibration stays.
+    """
     assert isinstance(model.calibration, Calibration)
-    plan = PLANS[name]
-    if plan.levels:
-        return fastest_level(plan, model.calibration, levels_of(name, ledger)).about()
+    plan, about = PLANS[name], load_tensors(head_file(name))[1]
+    if "rule" in about and Calibration.from_about(about["calibration"]) == model.calibration:
+        return dict(about["rule"])
+    limit: dict[str, Any] = {"max_loss": plan.limit, "per": "position", "seed": TUNE_SEED}
 
     def found() -> Mapping[str, Any]:
-        canvases = canvases_for(model, name, plan.tune)
-        return tuning.tune(model, canvases, FAMILY, max_loss=plan.limit, per="position", sequences=len(canvases)).about()
+        return tuning.tune(model, canvases_for(model, name, plan.tune), plan.family, **limit, sequences=plan.tune).about()
 
     key = key_of(name) | {"what": "tuned", "limit": plan.limit, "sequences": plan.tune, "calibration": model.calibration.about()}
+    key |= {"family": plan.family, "seed": TUNE_SEED}
     return {field: value for field, value in ledger.measured(key, found).items() if field not in ("settings", "provenance")}
-
-
-def fastest_level(plan: Plan, charge: Calibration, found: Sequence[Mapping[str, Any]], confidence: float = 0.95) -> tuning.Tuned:
-    """The fastest level that keeps the limit, tested from safe to fast; a level is called by the budget that it is now allowed at."""
-    assert plan.length is not None
-    names = {round(spent, 9): math.exp(lost) for spent, lost in charge.levels}
-    length, size = float(plan.length), plan.level
-
-    def measured(spec: str) -> Evidence:
-        one = rules[spec]
-        each = np.array(one["each"]) / length
-        loss, bound = float(each.mean()), upper_bound(each, confidence, 1 / length)
-        return Evidence(spec, loss, bound, float(one["passes"]), mean_interval(each, 0.95, 1 / length))
-
-    known = [one for one in found if round(math.log(one["budget"]), 9) in names]
-    rules = {f"{CHARGED}budget={names[round(math.log(one['budget']), 9)]:.6g}": one for one in known}
-    best, tested = fixed_sequence(rules, measured, plan.limit)
-    best = best or Evidence("sequential", 0.0, 0.0, length, (0.0, 0.0))
-    shown = (best.rule, plan.limit, "nats a position", confidence, best.loss, best.interval, best.passes)
-    return tuning.Tuned(*shown, length, size, LEVEL_SEED, 1.0, tuple(tested))
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
-"""The price in exact worlds: whether its intervals cover, and whether tuning keeps its promise. Results go to docs/price.md.
+"""The price in exact worlds: whether its intervals cover, and whether tuning keeps its promise.
 
     python experiments/price_exact.py [--every 3] [--hardest]
 
-`--hardest` adds tunings whose limit is a hair below the price of a setting, where a wrong choice is likeliest, to a page that is there.
+`--hardest` adds tunings whose limit is a hair below the price of a setting, where a wrong choice is likeliest. Results go to the records, from which
+`python experiments/price_frontiers.py --page` prints docs/price.md.
 A rule's loss is a function of the finished sequence, so that one walk of all branches gives its whole distribution, and repeats are draws
 from it: 200 of each, without sampling noise in the truth.
 """
 
 import argparse
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +19,12 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from pairmi.bench import report
+from pages.price_exact import sections, totals_of
 from pairmi.bench.exact import evaluate
 from pairmi.bench.grid import all_settings
-from pairmi.bench.stats import wilson
 from pairmi.bench.worlds import full_probe
 from pairmi.loading import load
-from pairmi.pricing.interval import mean_interval, student, unseen_loss, upper_bound
+from pairmi.pricing.interval import mean_interval, student, upper_bound
 from pairmi.provenance import provenance
 from pairmi.spec import rule
 from pairmi.tasks.tables import WORLDS
@@ -101,7 +102,7 @@ def promise(found: dict[str, ExactPrice], limit: float, count: int, length: int,
     }
 
 
-def hardest(worlds: Sequence[str], rng: np.random.Generator) -> str:
+def hardest(worlds: Sequence[str], rng: np.random.Generator) -> dict[str, Any]:
     """For each setting that loses something a limit at 99.9 % of its price: how often 200 tunings ship it or a worse one."""
     rows = []
     for world in worlds:
@@ -111,44 +112,37 @@ def hardest(worlds: Sequence[str], rng: np.random.Generator) -> str:
                 for count in CANVASES:
                     one = promise(path, limit, count, load(world).length or 0, rng)
                     rows += [] if one is None else [{"world": world, "family": family.partition("=")[0]} | one]
-    lines = []
-    for count in CANVASES:
-        mine = [one for one in rows if one["canvases"] == count]
-        broken, tunings = sum(one["broken"] for one in mine), sum(one["tunings"] for one in mine)
-        over = sum(one["broken"] > 0.05 * REPEATS for one in mine)
-        low, high = wilson(broken, tunings)
-        lines.append(
-            f"* {count} sequences, {len(mine)} limits: broken in {broken} of {tunings} tunings ({100 * broken / tunings:.2f} % [{100 * low:.2f}, {100 * high:.2f}]); "
-            f"worst limit {max(one['broken'] for one in mine)} of {REPEATS}; {over} limits above 5 %. Passes over the fastest admissible: mean "
-            f"{np.mean([one['passes ratio'] for one in mine]):.2f}, {sum(one['passes ratio'] <= 1.3 for one in mine)} of {len(mine)} within 1.3."
-        )
-    worst = sorted(rows, key=lambda one: -int(one["broken"]))[:8]
-    table = report.table(worst, ("world", "family", "limit", "canvases", "broken", "passes ratio", "sequential"))
-    return (
-        f"\n## The hardest limits\n\nWorlds {', '.join(worlds)}: limits at 99.9 % of the price of a setting.\n\n"
-        + "\n".join(lines)
-        + f"\n\nThe worst:\n\n{table}\n"
-    )
+    return {"worlds": list(worlds), "totals": totals_of(rows), "rows": rows}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1, help="take every n-th setting of the grid")
     parser.add_argument(
-        "--hardest", nargs="*", choices=WORLDS, metavar="WORLD", help="add the hardest limits to the page; default: all worlds"
+        "--hardest", nargs="*", choices=WORLDS, metavar="WORLD", help="add the hardest limits to the records; default: all worlds"
     )
-    parser.add_argument("--out", type=Path, default=Path("docs/price.md"))
+    parser.add_argument("--records", type=Path, default=Path(__file__).parent / "records" / "price-exact.json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.hardest is not None:
-        before = options.out.read_text().partition("\n## The hardest limits")[0]
-        options.out.write_text(before.rstrip() + "\n" + hardest(options.hardest or tuple(WORLDS), np.random.default_rng(1)))
-        return
+    found = json.loads(options.records.read_text()) if options.records.is_file() else {}
+    if options.hardest is not None and not found:
+        parser.error(f"--hardest adds to {options.records}, which is not there; first run without it")
+    if options.hardest is None:
+        kept = {"hardest": found["hardest"]} if "hardest" in found else {}
+        found = measured(options.every) | kept
+    else:
+        found["hardest"] = hardest(options.hardest or tuple(WORLDS), np.random.default_rng(1))
+    options.records.write_text(json.dumps(found, indent=1) + "\n")
+    print(sections(found))
+
+
+def measured(every: int) -> dict[str, Any]:
+    """All that is measured but the hardest limits."""
     rng, worst, settings, skews = np.random.default_rng(0), 0.0, 0, list[float]()
     different: dict[tuple[Any, ...], ExactPrice] = {}
     promises = []
     for world in WORLDS:
-        grid = walked(world, all_settings()[:: options.every])
+        grid = walked(world, all_settings()[::every])
         for price, gap in grid.values():
             worst, settings = max(worst, gap), settings + 1
             spread = math.sqrt(float(price.mass @ (price.each - price.nats) ** 2))
@@ -162,61 +156,9 @@ def main() -> None:
                 for count in CANVASES:
                     one = promise(path, limit, count, load(world).length or 0, rng)
                     promises += [] if one is None else [{"world": world, "family": family.partition("=")[0]} | one]
-    text = page(worst, settings, coverage(list(different.values()), rng), skews, promises)
-    options.out.write_text(text)
-    print(text)
-
-
-def page(worst: float, settings: int, covered: list[dict[str, Any]], skews: list[float], promises: list[dict[str, Any]]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in provenance().items())
-    totals = []
-    for count in CANVASES:
-        mine = [one for one in promises if one["canvases"] == count]
-        broken, tunings = sum(one["broken"] for one in mine), sum(one["tunings"] for one in mine)
-        low, high = wilson(broken, tunings)
-        most = max(mine, key=lambda one: one["broken"])
-        totals.append(
-            f"* {count} sequences: the limit was broken in {broken} of {tunings} tunings ({100 * broken / tunings:.2f} % [{100 * low:.2f}, {100 * high:.2f}]); "
-            f"at most {most['broken']} of {REPEATS} in one case. Passes over those of the fastest admissible setting: mean "
-            f"{np.mean([one['passes ratio'] for one in mine]):.2f}, {sum(one['passes ratio'] <= 1.3 for one in mine)} of {len(mine)} cases within 1.3."
-        )
-    return f"""# The price of parallel decoding
-
-Printed by `python experiments/price_exact.py` ({about}).
-
-A rule chooses an ordered set U = (k1, ..., km) at a context C. At once draws each member from its marginal at C; one by one draws k_n from its conditional given C and the members before it, and
-both ask the rule again when U is full. A rule does not see drawn symbols, so both ways pass the same contexts on the way to a sequence, and by the chain rule
-
-    KL(one by one || at once) = E over one-by-one sequences of  sum over passes, sum over n of  KL( p(. | C, x_k1..x_k(n-1)) || p(. | C) ).
-
-The inner KL is taken over the whole alphabet. It costs one row a position, on any masked model, without ground truth: `pairmi.price`, `pairmi price`.
-
-## Exact
-
-In all {len(WORLDS)} exact worlds, {settings} settings of all rules from the empty canvas: the price in expectation and the KL of the decoder's own output distribution, found by walking all branches,
-differ by at most {worst:.1g} nats.
-
-## Intervals
-
-Most sequences lose little, a few lose much: skewness up to {max(skews):.0f}. Student's interval, and the bootstrap alike, do not know of a loss that the sample has not seen. If the members before have taken values
-of probability p, KL(conditional || marginal) <= log(1 / p): an outcome of probability 1/n, which n sequences easily miss, adds at most log(n) / n nats to the mean ({unseen_loss(64):.3f} at 64 sequences, {unseen_loss(512):.3f} at
-512). Our interval is Student's for log(mean) with this at its upper end. Coverage of the 95 % interval, {REPEATS} repeats for each distribution:
-
-{report.table(covered, ("sequences", "interval", "distributions", "mean", "lowest", "below 93 %", "upper end / price"))}
-
-The constant in log(n) / n was chosen on these same worlds (among 0 to 3 times 1/n), so this is no independent test of it. A first scan with 400 repeats of 75 distributions had 3 below 93 % at 24
-sequences (lowest 0.925), none at 64 and 500, and 1 at 200 (0.902): expect a rare distribution slightly below.
-
-## The promise
-
-`tune` tests settings from safe to fast and stops at the first whose one-sided 95 % bound exceeds the limit. {REPEATS} simulated tunings for each world, family and limit where some settings are admissible and others not:
-
-{chr(10).join(totals)}
-
-The price of log(n) / n: where the limit is not well above it, tuning stays slower than need be.
-
-{report.table(promises, ("world", "family", "limit", "canvases", "broken", "passes ratio", "sequential"))}
-"""
+    told = {"settings": {"every": every, "repeats": REPEATS, "worlds": len(WORLDS)}, "provenance": provenance(), "compared": settings}
+    covered = coverage(list(different.values()), rng)
+    return told | {"gap": worst, "skewness": max(skews), "coverage": covered, "promises": promises}
 
 
 if __name__ == "__main__":

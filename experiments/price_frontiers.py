@@ -1,27 +1,30 @@
-"""Frontiers in nats over passes, every rule of the catalogue, and whether calibrated budgets are true. Results go to docs/price.md.
+"""Frontiers in nats over passes, every rule of the catalogue, and whether calibrated budgets are true. Writes docs/price.md.
 
     python experiments/price_frontiers.py [generating protein solving antiberty text] [--page]
 
 Every rule is priced on the same canvases and streams, in bfloat16; calibrated `mi-bound` with the map that experiments/calibrations.py
 fitted on other draws. Each measurement is kept in --records, so that an interrupted run goes on; --page writes what there is, and leaves
-the section of a scene that the records know nothing of as it was printed.
+the section of a scene that the records do not hold whole as it was printed.
 `--gain`: what calibration gains over the best (penalty, entropy_weight) of the frontier, on other draws than those it is the best of.
 """
 
 import argparse
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from scipy.optimize import brentq
 from tqdm import tqdm
 
 from calibrations import PLANS, RECORDS, calibrated, canvases_for, charge_of, checks_of, guided, key_of, levels_of
-from pages.price import chosen_knobs, gain_section, gained, headline, reliable, section
+from calibrations import asked as asked_now
+from pages import price_exact
+from pages.price import chosen_knobs, gain_section, gained, headline, overview, refolded, reliable, section, short
+from pages.price_exact import INTRODUCTION
 from pairmi import tuning
 from pairmi.bench.ledger import Ledger
 from pairmi.model import Model
@@ -29,7 +32,6 @@ from pairmi.provenance import provenance
 from pairmi.selectors.charge import Calibration
 from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 
-MARK = "<!-- below: written by experiments/price_frontiers.py -->"
 CHARGED = "mi-bound:charge=calibrated,"
 FORMER = {"sudoku": (-0.11045082005306428, 1.0526697861660517)}  # offset and slope that its head shipped with before it had levels
 PRINTED = "Printed before budgets were made true by levels:"
@@ -161,36 +163,52 @@ def current(ledger: Ledger, calibrations: Ledger, seed: int) -> dict[str, list[d
     return found
 
 
-def gains(ledger: Ledger, calibrations: Ledger, seed: int, measure: bool) -> str:
-    """What calibration gains over the best knobs, chosen at one seed and compared at the next."""
+def gains(ledger: Ledger, calibrations: Ledger, seed: int, kept: Mapping[str, str], measure: bool) -> tuple[list[dict[str, Any]], str]:
+    """What calibration gains over the best knobs, chosen at one seed (or by what the page holds of it) and compared at the next."""
     before, lines, sizes = current(ledger, calibrations, seed), list[dict[str, Any]](), list[str]()
     for name in ("generating", "protein"):
-        ours, best = [rule for rule in SCENES[name].rules if rule.startswith(CHARGED)], chosen_knobs(before.get(name, []))
+        records = before.get(name) or printed_prices(kept.get(headline(SCENES[name].title), ""))
+        ours, best = [rule for rule in SCENES[name].rules if rule.startswith(CHARGED)], chosen_knobs(records)
         if measure:
             priced(name, (*best, *ours), calibrations, ledger, seed + 1)
         after = current(ledger, calibrations, seed + 1).get(name, [])
         if {record["rule"] for record in after} >= {*best, *ours} and best:
             lines += gained(name, [one for one in after if one["rule"] in best], [one for one in after if one["rule"] in ours])
             sizes.append(f"{name}: {after[0]['sequences']}")
-    return gain_section(lines, ", ".join(sizes))
+    return lines, ", ".join(sizes)
 
 
 def printed(text: str) -> dict[str, str]:
     """The sections of scenes that a page holds, by title."""
-    parts = text.partition(MARK)[2].split("\n### ")[1:]
-    return {part.partition("\n")[0]: f"### {part.strip()}\n" for part in parts}
+    parts = text.split("\n### ")[1:]
+    return {part.partition("\n")[0]: refolded(f"### {part.strip()}\n") for part in parts}
+
+
+def table_of(text: str) -> list[dict[str, str]]:
+    """The first table of a text."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    return [dict(zip(lines[0], row, strict=True)) for row in lines[2:]]
 
 
 def printed_checks(text: str) -> dict[str, list[dict[str, Any]]]:
     """The checks of budgets that a page holds, by model."""
-    part = text.partition(MARK)[2].partition("## Is a budget what a pass loses?")[2].partition("\n## ")[0].partition("\n\nWhat charges")[0]
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line.startswith("|")]
+    part = text.partition("## Is a budget what a pass loses?")[2].partition("\n## ")[0].partition("\n\nWhat charges")[0]
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in lines[2:]:
-        told = dict(zip(lines[0], row, strict=True))
+    for told in table_of(part):
         numbers = {name: float(told[name]) for name in ("budget", "measured", "error", "passes", "sequences")}
         found.setdefault(told["model"], []).append(numbers | {"predicted": float(told["charged"]), "worst": told["worst"]})
     return found
+
+
+def printed_prices(section: str) -> list[dict[str, Any]]:
+    """What the long table of a section says."""
+    begin, whole = section.find("<summary>"), re.search(r"decoding takes ([\d.]+) passes", section)
+    if begin < 0 or whole is None:
+        return []
+    rows = table_of(section[begin:].partition("</details>")[0])
+    return [
+        {"rule": one["rule"], "nats": float(one["nats"]), "passes": float(one["passes"]), "rows": float(whole.group(1))} for one in rows
+    ]
 
 
 def renamed(text: str, name: str, charge: Calibration) -> str:
@@ -199,41 +217,49 @@ def renamed(text: str, name: str, charge: Calibration) -> str:
     asked = [float(value) for value in dict.fromkeys(re.findall(r"\| mi-bound:charge=calibrated,budget=(\S+)", text))]
 
     def now(budget: float) -> float:
-        spent = math.exp((math.log(budget) - offset) / slope)
-        return float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(budget) - 5, math.log(budget) + 5))
+        return asked_now(charge, math.exp((math.log(budget) - offset) / slope))
 
-    told = ", ".join(f"{budget:g} here is {math.exp(now(budget)):.2g} now" for budget in asked)
+    told = ", ".join(f"{budget:g} here is {now(budget):.2g} now" for budget in asked)
     note = f"{PRINTED} a budget of {told}. Sets, nats and passes are the same.\n"
     head, _, rest = re.sub(rf"{PRINTED}.*\n\n", "", text).partition("\n\n")
     return f"{head}\n\n{note}\n{rest}"
 
 
-def page(ledger: Ledger, calibrations: Ledger, out: Path, seed: int) -> str:
-    """Everything, below what experiments/price_exact.py wrote."""
-    figures, found = out.parent / "figures", current(ledger, calibrations, seed)
-    before = printed(out.read_text()) if out.is_file() else {}
-    kept_checks = printed_checks(out.read_text()) if out.is_file() else {}
+def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: int) -> str:
+    """Everything."""
+    figures, found, text = out.parent / "figures", current(ledger, calibrations, seed), out.read_text() if out.is_file() else ""
+    before, kept_checks = printed(text), printed_checks(text)
     checks = {name: some for name in PLANS if (some := checks_of(name, calibrations) or kept_checks.get(name, []))}
     levels = {name: some for name in PLANS if (some := levels_of(name, calibrations))}
-    sections, missing = list[str](), list[str]()
+    sections, missing = dict[str, tuple[str, str]](), list[str]()
     for name, scene in SCENES.items():
         kept = before.get(headline(scene.title))
-        if name in found:
-            sections.append(section(name, scene.title, scene.model, scene.rules, found[name], figures, scene.note))
+        if name in found and (kept is None or not missing_rules(found[name], scene)):
+            sections[scene.title] = scene.model, section(name, scene.title, scene.model, scene.rules, found[name], figures, scene.note)
         elif kept is not None:
-            charge = charge_of(scene.model, calibrations) if scene.model in FORMER else None
-            sections.append(kept if charge is None else renamed(kept, scene.model, charge))
+            charge = charge_of(scene.model, calibrations) if PRINTED in kept else None
+            sections[scene.title] = scene.model, kept if charge is None else renamed(kept, scene.model, charge)
         else:
             missing.append(scene.title)
     absent = f"Not measured yet: {', '.join(missing)}.\n\n" if missing else ""
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    exact = json.loads((records / "price-exact.json").read_text()) if (records / "price-exact.json").is_file() else None
+    gain, sizes = gains(ledger, calibrations, seed, before, False)
     return (
-        f"{MARK}\n\n{reliable(checks, levels, figures)}{gains(ledger, calibrations, seed, False)}## Frontiers\n\n"
-        f"Printed by `python experiments/price_frontiers.py --page` ({about}). Nats lost a sequence against one by one in the rule's own order; "
+        f"{INTRODUCTION}\n## In short\n\nPrinted by `python experiments/price_frontiers.py --page` ({about}).\n\n"
+        "Passes of calibrated `mi-bound` by those of the best rule that knows nothing of MI, at equal price in nats:\n\n"
+        f"{overview(sections)}\n\n{short(checks, gain)}{price_exact.short(exact) if exact else ''}\n"
+        f"{reliable(checks, levels, figures)}{gain_section(gain, sizes)}{price_exact.sections(exact) if exact else ''}\n## Frontiers\n\n"
+        "Nats lost a sequence against one by one in the rule's own order; "
         "stars are calibrated `mi-bound`. At equal price: between two settings stands drawing one of them for each sequence, which takes the "
         "mean of their passes and loses at most the mean of their nats; sequential decoding is a setting of everybody. Intervals are 95 %, "
-        "by a bootstrap over sequences, the same for all settings.\n\n" + absent + "\n".join(sections)
+        "by a bootstrap over sequences, the same for all settings.\n\n" + absent + "\n".join(text for _, text in sections.values())
     )
+
+
+def missing_rules(records: Sequence[Mapping[str, Any]], scene: Scene) -> list[str]:
+    """What was not measured again."""
+    return [rule for rule in scene.rules if rule not in {record["rule"] for record in records}]
 
 
 def main() -> None:
@@ -251,12 +277,11 @@ def main() -> None:
     torch.set_num_threads(1)
     calibrations, ledger = Ledger(options.records / "price-calibrations.jsonl"), Ledger(options.records / "price-frontiers.jsonl")
     if options.gain:
-        gains(ledger, calibrations, options.seed, True)
+        gains(ledger, calibrations, options.seed, printed(options.out.read_text()) if options.out.is_file() else {}, True)
     for name in [] if options.page or options.gain else SCENES if options.scenes == "all" else options.scenes:
         rules = [rule for rule in SCENES[name].rules if options.only in rule and not (options.uncalibrated and rule.startswith(CHARGED))]
         priced(name, rules, calibrations, ledger, options.seed)
-    before = options.out.read_text().partition(MARK)[0] if options.out.is_file() else ""
-    options.out.write_text(before.rstrip() + "\n\n" + page(ledger, calibrations, options.out, options.seed))
+    options.out.write_text(page(options.records, ledger, calibrations, options.out, options.seed))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from foreign import made
 from heads import low_rank
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.transformer import TransformerConfig
+from pairmi.bench.exact import evaluate
 from pairmi.blocks import Window, leftmost, predict_at
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
@@ -110,6 +111,47 @@ def test_blocks_are_filled_one_after_another(verify: bool) -> None:
     wanted = torch.cat([expected[likely], expected[~likely].sum()[None]]) * len(possible)
     keep = wanted > 0
     assert chisquare(observed[keep].numpy(), wanted[keep].numpy()).pvalue > 1e-3
+
+
+def test_the_price_of_blocks_is_what_their_members_share() -> None:
+    """All at once in blocks of two: I(0; 1) + I(2; 3 | 0, 1)."""
+    joint = torch.zeros(3, 3, 3, 3, dtype=torch.float64)
+    joint[tuple(SMALL.support.T)] = SMALL.weights.double()
+
+    def entropy(*kept: int) -> float:
+        return float(torch.special.entr(joint.sum([i for i in range(4) if i not in kept]) if len(kept) < 4 else joint).sum())
+
+    exact = entropy(0) + entropy(1) - entropy(0, 1) + entropy(0, 1, 2) + entropy(0, 1, 3) - entropy(0, 1) - entropy(0, 1, 2, 3)
+    whole, parts, singly = pairmi.price(Model(SMALL), "....", ["top-k:k=4", "top-k:k=4,block=2", "top-k:k=4,block=1"], sequences=4000)
+    assert parts.interval[0] < exact < parts.interval[1]
+    assert abs(parts.nats - exact) < 0.05 * exact
+    assert whole.nats > 1.2 * exact  # all four share more
+    assert (parts.passes, singly.passes, singly.nats, parts.rows) == (2, 4, 0, 4)
+    assert parts.by_pass == pytest.approx([entropy(0) + entropy(1) - entropy(0, 1), exact - parts.by_pass[0]], rel=0.1)
+    assert sum(parts.by_position) == pytest.approx(parts.nats)
+    assert parts.by_position[0] + parts.by_position[1] == pytest.approx(parts.by_pass[0])
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_price_of_blocks_is_the_same_in_every_batch(name: str) -> None:
+    spec = reckless(name)
+    spec = f"{spec}{',' if ':' in spec else ':'}block="
+    given = list(canvases(9))
+    whole = pairmi.price(MODEL, given, f"{spec}3", sequences=9)
+    part = pairmi.price(MODEL, given, f"{spec}3", sequences=9, batch_size=2)
+    assert torch.equal(part.each, whole.each)
+    assert torch.equal(part.each_passes, whole.each_passes)
+    assert part.probe_rows == whole.probe_rows
+    assert torch.equal(whole.unknown, torch.stack(given).eq(5).sum(1).double())
+    assert torch.equal(pairmi.price(MODEL, given, f"{spec}12", sequences=9).each, pairmi.price(MODEL, given, spec[:-7], sequences=9).each)
+
+
+def test_ways_of_drawing_in_blocks_are_priced_in_one_walk() -> None:
+    rules = ["top-k:k=2,block=2", "top-k:k=2,block=2,draw=probed", "top-k:k=2,draw=probed"]
+    plain, probed, whole = pairmi.price(Model(SMALL), "....", rules, sequences=64)
+    assert torch.equal(plain.each_passes, probed.each_passes)
+    assert probed.nats < 1e-9 < plain.nats  # exact tables of a pair leave nothing
+    assert whole.probe_rows > 0
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -250,8 +292,10 @@ def test_blocks_that_cannot_be_are_refused() -> None:
         pairmi.decode(MODEL, "............", "eb:block=13")
     with pytest.raises(PairmiError, match=r"block=13: must be from 1 to the number of positions, here 12"):
         pairmi.mutual_information(MODEL, "............", block=13)
-    with pytest.raises(PairmiError, match=r"InBlocks\(block=4\): only decoding goes block by block; leave block= out"):
-        pairmi.price(MODEL, "............", "eb:block=4", sequences=1)
+    with pytest.raises(PairmiError, match=r"block=13: must be from 1 to the number of positions, here 12"):
+        pairmi.price(MODEL, "............", "eb:block=13", sequences=1)
+    with pytest.raises(PairmiError, match=r"InBlocks\(block=4\): only decode and price go block by block; leave block= out"):
+        evaluate(SMALL, unknown(SMALL)[0], rule("eb:block=4", Model(SMALL)))
 
 
 def test_a_stop_is_one_symbol() -> None:

@@ -1,5 +1,6 @@
 """What docs/price.md says of frontiers, ratios of passes at equal price, and whether budgets are true."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -136,10 +137,53 @@ def section(name: str, title: str, model: str, wanted: Sequence[str], records: S
     return (
         f"### {headline(title)}\n\n{note}{records[0]['sequences']} sequences, `{model}`, bfloat16, seed {records[0]['seed']}, "
         f"commits {commits}; sequential decoding takes {records[0]['rows']:.3g} passes.{absent}\n\n![frontier](figures/price_{name}.png)\n\n"
-        f"{verdict(records)}{cost}{report.table(rows, ('rule', 'passes', 'nats', '95 %', 'acceptance', *probing))}\n\n"
-        "Passes of a calibrated setting by those of others at its price:\n\n"
-        f"{report.table(compared(records), ('rule', 'nats', 'passes', 'nats a pass', 'without MI', 'uncalibrated mi-bound', 'all others'))}\n"
+        f"{verdict(records)}{cost}Passes of a calibrated setting by those of others at its price:\n\n"
+        f"{report.table(compared(records), ('rule', 'nats', 'passes', 'nats a pass', 'without MI', 'uncalibrated mi-bound', 'all others'))}\n\n"
+        f"{folded(report.table(rows, ('rule', 'passes', 'nats', '95 %', 'acceptance', *probing)))}\n"
     )
+
+
+def folded(table: str) -> str:
+    """A long table that is opened by who wants it."""
+    return f"<details>\n<summary>all {len(table.splitlines()) - 2} settings</summary>\n\n{table}\n\n</details>"
+
+
+def refolded(text: str) -> str:
+    """A section that was printed before long tables were folded."""
+    lines = text.splitlines()
+    first = next((n for n, line in enumerate(lines) if line.startswith("| rule") and "acceptance" in line), None)
+    if first is None or "<details>" in text:
+        return text
+    last = next((n for n in range(first, len(lines)) if not lines[n].startswith("|")), len(lines))
+    return "\n".join([*lines[:first], *folded("\n".join(lines[first:last])).splitlines(), *lines[last:]]) + "\n"
+
+
+RATIOS = re.compile(r"at equal price: ([\d.]+) to ([\d.]+)\. (It is beaten by .*|No setting)")
+
+
+def overview(sections: Mapping[str, tuple[str, str]]) -> str:
+    """One line for each scene, (its model and what its section says): by how much calibrated `mi-bound` is ahead."""
+    rows = []
+    for title, (model, text) in sections.items():
+        ratios, size, whole = RATIOS.search(text), re.search(r"(\d+) sequences, ", text), re.search(r"decoding takes ([\d.]+) passes", text)
+        if ratios is None or size is None or whole is None:
+            continue
+        low, high, above = ratios.groups()
+        beaten = ", ".join(re.findall(r"`([^`]+)`", above)) or "-"
+        rows.append(
+            {"scene": title, "model": model, "sequences": size.group(1), "sequential passes": whole.group(1)}
+            | {
+                "passes by those of the best rule without MI": f"{low} to {high}",
+                "half": halved(float(low), float(high)),
+                "beaten by": beaten,
+            }
+        )
+    return report.table(rows, tuple(rows[0])) if rows else ""
+
+
+def halved(low: float, high: float) -> str:
+    """Whether at most half of the passes are needed at equal price."""
+    return "yes" if high <= 0.5 else "in part" if low <= 0.5 else "no"
 
 
 def gained(name: str, knobs: Sequence[Record], ours: Sequence[Record]) -> list[dict[str, Any]]:
@@ -158,9 +202,26 @@ def gain_section(lines: Sequence[Record], sequences: str) -> str:
         return ""
     return (
         "## What calibration gains over (penalty, entropy_weight)\n\nThe settings of uncalibrated `mi-bound` on their own frontier below, "
-        f"priced again with calibrated ones on other draws ({sequences}); passes of the calibrated rule by theirs at their price.\n\n"
+        f"priced again with calibrated ones on other draws ({sequences}); passes of the calibrated rule by theirs at their price, below 1 "
+        "where calibration gains (95 %, paired).\n\n"
         f"{report.table(lines, ('scene', 'rule', 'nats', 'passes', 'calibrated / this'))}\n\n"
     )
+
+
+def short(checks: Mapping[str, Sequence[Record]], gains: Sequence[Record]) -> str:
+    """Two lines for who reads nothing else."""
+    told = []
+    for name, some in checks.items():
+        true = [one for one in some if abs(one["measured"] / one["budget"] - 1) <= 0.2]
+        told.append(f"`{name}` {len(true)} of {len(some)} budgets")
+    lines = [f"* **Budgets are nats lost a pass**, measured mean within 20 %: {', '.join(told)}."] if told else []
+    by_scene: dict[str, list[str]] = {}
+    for one in gains:
+        by_scene.setdefault(one["scene"], []).append(one["calibrated / this"].partition(" ")[0])
+    if by_scene:
+        ranges = ", ".join(f"{scene} {min(some)} to {max(some)}" for scene, some in by_scene.items())
+        lines.append(f"* **Calibration** takes these shares of the passes of the best (penalty, entropy_weight) at its price: {ranges}.")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def reliable(checks: Mapping[str, Sequence[Record]], levels: Mapping[str, Sequence[Record]], figures: Path) -> str:
@@ -189,7 +250,7 @@ def reliable(checks: Mapping[str, Sequence[Record]], levels: Mapping[str, Sequen
 def levelled(levels: Mapping[str, Sequence[Record]]) -> str:
     """What passes lose that may spend so much by their charges: what budgets are made true by."""
     rows = [
-        {"model": name, "may spend": one["budget"], "loses": one["measured"], "error": one["error"], "passes": one["passes"]}
+        {"model": name, "may spend": one["allowed"], "loses": one["measured"], "error": one["error"], "passes": one["passes"]}
         | {"sequences": len(one["each"])}
         for name, some in levels.items()
         for one in some

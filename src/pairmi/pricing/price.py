@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pairmi.blocks import checked_block
 from pairmi.decoding import batches
 from pairmi.deferring import Deferring
 from pairmi.draw import Streams
 from pairmi.pricing.interval import difference_interval, mean_interval
 from pairmi.pricing.walk import Members, Watched, joined_members, walk
-from pairmi.selectors.wrappers import Coupled
+from pairmi.selectors.wrappers import Coupled, InBlocks
 from pairmi.types import Backbone, Coupling, PairmiError, Selector
 
 
@@ -90,6 +91,8 @@ def measure(
         raise PairmiError(f"price: expected at least one canvas and one rule, got {len(canvases)} and {len(rules)}")
     found = dict[str, Price]()
     for selector, alike in _together(rules):
+        if isinstance(selector, InBlocks):
+            checked_block(selector.block, canvases)
         walked, probes = list[list[Members]](), 0
         for part in batches(canvases, batch_size):
             tokens, streams = torch.stack([canvases[n] for n in part]), Streams(seed, torch.tensor(part))
@@ -105,7 +108,7 @@ def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, C
     """Rules that choose alike and draw in different ways: one walk prices them all. Probes are counted for the whole walk."""
     groups: list[tuple[Selector, dict[str, Coupling | None]]] = []
     for name, selector in rules.items():
-        inner, coupling = (selector.rule, selector.coupling) if isinstance(selector, Coupled) else (selector, None)
+        inner, coupling = _unwrapped(selector)
         for one, names in groups:
             if _alike(one, inner) and not any(isinstance(draw, Deferring) for draw in (coupling, *names.values())):
                 names[name] = coupling
@@ -113,6 +116,14 @@ def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, C
         else:
             groups.append((inner, {name: coupling}))
     return groups
+
+
+def _unwrapped(selector: Selector) -> tuple[Selector, Coupling | None]:
+    """Who chooses, and how members are drawn: None = from their marginals."""
+    if isinstance(selector, InBlocks):
+        inner, coupling = _unwrapped(selector.rule)
+        return InBlocks(inner, selector.block), coupling
+    return (selector.rule, selector.coupling) if isinstance(selector, Coupled) else (selector, None)
 
 
 def _alike(one: object, other: object) -> bool:

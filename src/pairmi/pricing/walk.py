@@ -1,18 +1,35 @@
 """One-by-one decoding in a rule's own order, with what drawing each position at once with its set would have lost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from pairmi.blocks import Window, leftmost
 from pairmi.counting import Counting
 from pairmi.deferring import WAITS, Deferring
 from pairmi.draw import Streams, tempered
 from pairmi.info import entropy, kl, total_variation
 from pairmi.model import device_of
-from pairmi.types import Backbone, Coupling, Meter, PairmiError, PairwiseMI, PerRow, Prediction, RowStreams, Selector, State, Tokens, Turn
+from pairmi.selectors.wrappers import InBlocks
+from pairmi.types import (
+    Backbone,
+    Coupling,
+    Meter,
+    PairmiError,
+    PairwiseMI,
+    PerRow,
+    Places,
+    Prediction,
+    RowStreams,
+    Selector,
+    State,
+    Tokens,
+    Turn,
+)
 
 # A rule chooses an ordered set U = (k_1, ..., k_m) at a context C. At once draws k_n from p(. | C), one by one from
 # p(. | C, x_k1 ... x_k(n-1)), and both ask the rule again when U is full. A rule does not see drawn symbols, so the contexts
@@ -87,6 +104,7 @@ Draws = Sequence[Coupling | None]  # ways to draw the members of a set: from the
 class _Rows:
     """The unfinished rows: where each is in its set."""
 
+    row: PerRow  # of the batch
     number: PerRow
     tokens: Tokens
     order: Int[Tensor, "B L"]
@@ -129,21 +147,32 @@ class _Walk:
     temperature: float
     watched: Watched | None
     draws: Draws
+    places: Places  # of what is walked in its canvases
 
-    def start(self, tokens: Tokens) -> _Rows:
-        """The rows that have something unknown."""
-        number = torch.nonzero((tokens == self.meter.vocab.size).any(1))[:, 0]
-        if not len(number):
-            raise PairmiError("price: every position of every canvas is given, nothing is unknown; mask what is to be decoded")
-        mine, tokens, nothing = self.streams.rows(number), tokens[number].clone(), torch.zeros_like(number)
-        luck = mine.uniform("price", tokens.shape[1])
-        return _Rows(mine.index, tokens, torch.full_like(tokens, -1), nothing, nothing - 1, luck, {}, {}, [{} for _ in self.draws])
+    def start(self, whole: Tokens, turn: PerRow) -> _Rows:
+        """The rows that have something unknown, after so many passes."""
+        tokens = whole.gather(1, self.places)
+        row = torch.nonzero((tokens == self.meter.vocab.size).any(1))[:, 0]
+        self.meter.keep(row)
+        luck = self.streams.uniform("price", whole.shape[1]).gather(1, self.places)[row]
+        order, taken, tables = torch.full_like(tokens[row], -1), torch.zeros_like(row), [dict[str, Tensor]() for _ in self.draws]
+        return _Rows(row, self.streams.index[row], tokens[row], order, taken, turn[row] - 1, luck, {}, {}, tables)
+
+    @contextmanager
+    def only(self, some: Int[Tensor, " R"]) -> Iterator[Counting]:
+        """The meter for some of the rows: others are not asked now."""
+        before = self.meter.present
+        self.meter.keep(some)
+        yield self.meter
+        self.meter.present = before
 
     def ask(self, rows: _Rows, asking: Int[Tensor, " R"], prediction: Prediction) -> None:
         """The next set of the rows whose last one is full; the rule's memory advances once a choice, as in decoding."""
         rows.turn[asking] += 1
         rng, count, who = Streams(self.streams.seed, rows.number[asking], rows.turn[asking]), len(rows.tokens), type(self.selector).__name__
-        selection = self.selector(Turn(prediction, self.meter, rng, _some(rows.state, asking)))
+        with self.only(asking) as meter:
+            selection = self.selector(Turn(prediction, meter, rng, _some(rows.state, asking)))
+            tables = [{} if draw is None else draw.begin(prediction, selection.members, meter) for draw in self.draws]
         bad = ~selection.chosen.any(1) | (selection.chosen & ~prediction.masked).any(1)
         if bool(bad.any()):
             raise PairmiError(f"{who}: must choose at least one unknown position, and no known one; it did not in some row")
@@ -155,9 +184,7 @@ class _Walk:
             seen["mi"] = self.watched.last.float()
         rows.seen = _remembered(rows.seen, seen, asking, count)
         rows.state = _remembered(rows.state, selection.state, asking, count)
-        for n, draw in enumerate(self.draws):
-            if draw is not None:
-                rows.tables[n] = _remembered(rows.tables[n], draw.begin(prediction, selection.members, self.meter), asking, count)
+        rows.tables = [_remembered(before, new, asking, count) for before, new in zip(rows.tables, tables, strict=True)]
 
     def fill(self, rows: _Rows, prediction: Prediction) -> list[Members]:
         """The next member of each row's set, drawn from its conditional; for each way of drawing what that would have lost."""
@@ -171,7 +198,7 @@ class _Walk:
         for draw, state in zip(self.draws, rows.tables, strict=True):
             own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), self.temperature)
             lost = (torch.where(rank == 0, 0, of(conditional, own)) for of in (kl, total_variation))
-            entry = (rows.number, rows.turn, rank, member, *lost, *features)
+            entry = (rows.number, rows.turn, rank, self.places[rows.row, member], *lost, *features)
             found.append(Members(*(value.clone().cpu() for value in entry)))
         symbol = drawn(conditional, rows.luck[every, member])
         rows.tokens[every, member] = symbol
@@ -179,7 +206,8 @@ class _Walk:
         more = torch.nonzero(rows.order.amax(1) >= rows.taken)[:, 0]  # whose sets have a next member
         for n, draw in enumerate(self.draws):
             if draw is not None and len(more):
-                after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], self.meter)
+                with self.only(more) as meter:
+                    after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], meter)
                 rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
         if isinstance(self.draws[0], Deferring):
             self.defer(rows, self.draws[0], more)
@@ -192,11 +220,29 @@ class _Walk:
             late = torch.nonzero(draw.judged(state, rank)[1] > draw.limit)[:, 0]
             asked, rank, state = asked[late], rank[late], _some(state, late)
             if len(asked):
-                after = draw.after(state, rank, torch.full_like(rank, WAITS), self.meter)
+                with self.only(asked) as meter:
+                    after = draw.after(state, rank, torch.full_like(rank, WAITS), meter)
                 rows.tables[0] = _remembered(rows.tables[0], after, asked, len(rows.tokens))
                 rows.order[asked] = torch.where(rows.order[asked] == rank[:, None], -1, rows.order[asked])
                 rows.taken[asked] += 1
                 asked = asked[rows.order[asked].amax(1) >= rows.taken[asked]]
+
+    def run(self, whole: Tokens, turn: PerRow) -> tuple[list[list[Members]], int]:
+        """Fill all of `places`, and count the passes, both in place; what was filled at each step, and the rows spent on probes."""
+        rows, entries, probes = self.start(whole, turn), list[list[Members]](), 0
+        while len(rows.tokens):
+            prediction = self.meter(rows.tokens)
+            asking, spent = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0], self.meter.rows
+            if len(asking):
+                self.ask(rows, asking, prediction.rows(asking))
+            entries.append(self.fill(rows, prediction))
+            probes += self.meter.rows - spent
+            whole[rows.row] = whole[rows.row].scatter(1, self.places[rows.row], rows.tokens)
+            turn[rows.row] = rows.turn + 1
+            left = torch.nonzero((rows.tokens == self.meter.vocab.size).any(1))[:, 0]
+            rows = rows.keep(left)
+            self.meter.keep(left)
+        return entries, probes
 
 
 def walk(
@@ -216,17 +262,15 @@ def walk(
     """
     if len(draws) > 1 and any(isinstance(draw, Deferring) for draw in draws):
         raise PairmiError("price: a way of drawing that defers members chooses its own sets; price it in a walk of its own")
-    tokens, meter = tokens.to(device_of(backbone)), Counting(backbone)
-    steps = _Walk(selector, meter, replace(streams, index=streams.index.to(tokens.device)), temperature, watched, draws)
-    entries, probes = list[list[Members]](), 0
+    whole, mask, entries, probes = tokens.to(device_of(backbone)).clone(), backbone.vocab.size, list[list[Members]](), 0
+    streams, turn = replace(streams, index=streams.index.to(whole.device)), torch.zeros(len(whole), dtype=torch.long, device=whole.device)
+    rule, block = (selector.rule, selector.block) if isinstance(selector, InBlocks) else (selector, whole.shape[1])
+    if not bool((whole == mask).any()):
+        raise PairmiError("price: every position of every canvas is given, nothing is unknown; mask what is to be decoded")
     with torch.no_grad():
-        rows = steps.start(tokens)
-        while len(rows.tokens):
-            prediction = meter(rows.tokens)
-            asking, spent = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0], meter.rows
-            if len(asking):
-                steps.ask(rows, asking, prediction.rows(asking))
-            entries.append(steps.fill(rows, prediction))
-            probes += meter.rows - spent
-            rows = rows.keep(torch.nonzero((rows.tokens == backbone.vocab.size).any(1))[:, 0])
+        while bool((whole == mask).any()):  # block by block, as decoding goes; else once
+            places = leftmost(whole, mask, block)
+            meter = Counting(Window(backbone, whole.clone(), places) if rule is not selector else backbone)
+            found, spent = _Walk(rule, meter, streams, temperature, watched, draws, places).run(whole, turn)
+            entries, probes = entries + found, probes + spent
     return [joined_members(list(parts)) for parts in zip(*entries, strict=True)], probes

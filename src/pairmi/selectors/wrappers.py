@@ -55,5 +55,7 @@ class InBlocks(Rule):
     block: Count
 
     def __call__(self, turn: Turn) -> Selection:
-        """Never: who calls rules by themselves, such as a price, looks at whole canvases."""
-        raise PairmiError(f"InBlocks(block={self.block}): only decoding goes block by block; leave block= out to look at whole canvases")
+        """Never: who calls rules by themselves, as exact worlds do, looks at whole canvases."""
+        raise PairmiError(
+            f"InBlocks(block={self.block}): only decode and price go block by block; leave block= out to look at whole canvases"
+        )
