@@ -20,7 +20,7 @@ from pages.maps import write_section
 from pairmi.api import decode
 from pairmi.backbones.proteinmpnn import ProteinMPNN
 from pairmi.bench import report
-from pairmi.bench.stats import mean_interval
+from pairmi.bench.stats import Interval, mean_interval
 from pairmi.draw import Streams
 from pairmi.info import apc, entropy
 from pairmi.loading import load
@@ -32,6 +32,7 @@ from pairmi.tasks.protein.scaffold import Scaffold, read_scaffold
 
 SEPARATION = 6
 HALVES = ("first half", "second half")
+AIM = 0.8  # precision at L, of mutual information
 SHAKEN = 0.1  # Angstrom, of every atom and coordinate
 Matrices = dict[str, np.ndarray]
 
@@ -149,24 +150,26 @@ def section(found: Mapping[str, Matrices], scaffolds: Mapping[str, Scaffold], op
         {"reading": name} | {half: float(scores(name, among).mean()) for half, among in zip(HALVES, halves, strict=True)} for name in names
     ]
 
-    def chosen(among: list[dict[str, Any]]) -> str:
-        """The best of one half on the other, both ways, in words."""
+    def chosen(among: list[dict[str, Any]]) -> tuple[str, Interval]:
+        """The best of one half on the other, both ways: in words, and over all structures."""
         best = [max(among, key=lambda row: row[half])["reading"] for half in HALVES]
         told = list(zip(HALVES, best, reversed(halves), strict=True))
         each = mean_interval(np.concatenate([scores(name, half) for _, name, half in told]))
         lines = [f"chosen on the {way} `{name}`, on the other {scores(name, half).mean():.3f}" for way, name, half in told]
-        return f"{'; '.join(lines)}; together **{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]**"
+        return f"{'; '.join(lines)}; together **{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]**", each
 
     rows = sorted(rows, key=lambda row: -row["first half"] - row["second half"])
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
+    (every, _), (ours, kept_by) = chosen(rows), chosen([row for row in rows if "MI" in row["reading"]])
+    reached = "missed" if kept_by.value < AIM else "met" if kept_by.low < AIM else "met, with the whole interval"
     return f"""### Which reading ranks contacts best?
 
 Printed by `python experiments/contact_variants.py --folder ../shared/data/protein/pdb --contexts {options.contexts} --noises {options.noises}` ({about}).
 
 Precision at L (separation {SEPARATION} and more) of {len(names)} readings of the same couplings: three forms of mutual information and norms of the table of conditional log-odds, symmetrised by the mean or the larger, plain or as a root, with the average product correction (APC) or not. The structures are dealt into two halves by turns, and the best reading of one half is reported on the other, so that no structure has a part in choosing how it is read.
 
-* All readings: {chosen(rows)}.
-* Mutual information alone: {chosen([row for row in rows if "MI" in row["reading"]])}.
+* All readings: {every}.
+* Mutual information alone: {ours}. So the aim of {AIM} is **{reached}** by mutual information in a reading that other structures have chosen; what it is as it stands is in the table.
 
 Raw MI ranks variable residues first: a pair of them can share more. Divided by what the pair could share at the most, it says how tightly two residues are coupled, which is what a contact is about; the norm of the log-odds does not see the marginals at all.
 

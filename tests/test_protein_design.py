@@ -1,5 +1,6 @@
 """The page about protein design, made of small structures; an interrupted run goes on where it stopped."""
 
+import json
 import runpy
 import sys
 from dataclasses import dataclass
@@ -61,6 +62,12 @@ def test_parts_one_after_the_other_make_the_page_and_a_head(tmp_path: Path, monk
     assert records.read_text().startswith(kept)  # nothing was measured again
     for words in ("The aim was at most 12 passes", "2 structures", ", verified", "Noise floor", "| sequential ", "R2 and mean absolute"):
         assert words in text
+    assert "so a price is another number:\n\n| rule" in text
+    lines = [line for line in records.read_text().splitlines(keepends=True) if json.loads(line)["settings"]["what"] != "price"]
+    priced = [line for line in records.read_text().splitlines(keepends=True) if '"temperature": 1.0' in line]
+    (tmp_path / "warm.jsonl").write_text("".join(lines + priced))
+    run(monkeypatch, *command, "--page", "--records", str(tmp_path / "warm.jsonl"), "--out", str(tmp_path / "warm.md"))
+    assert "so a price is another number; it was not measured." in (tmp_path / "warm.md").read_text()
     for figure in ("design_prices", "design_table"):
         assert (out.parent / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
     head = tmp_path / "proteinmpnn-head.safetensors"

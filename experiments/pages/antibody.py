@@ -2,7 +2,7 @@
 
 import argparse
 
-from pages.protein import Record, table_section
+from pages.protein import HEADS, Record, table_section
 from pairmi.backbones.identity import identify
 from pairmi.bench import head, report
 from pairmi.model import Model
@@ -53,7 +53,7 @@ The chain, some of it masked, in {options.precision} against float32: mean KL of
     )
     return f"""# AntiBERTy: what dependence buys on a pretrained model
 
-Printed by `python experiments/antibody_results.py` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
+Printed by `python experiments/antibody_results.py --sequences {options.sequences} --tried {options.tried} --scored {options.scored} --precision {options.precision}{" --head FILE" if model.head else ""}` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
 
 AntiBERTy (Ruffolo, Gray, Sulam 2021; 26 M parameters, MIT) is a masked language model of antibody variable domains, trained by others to fill in 15 % of a sequence; here it makes chains of {options.lengths[0]}-{options.lengths[1]} residues from nothing.
 The reference are its own one-by-one samples: what is measured is what a rule loses against one by one, not how good the model is.{alone}
@@ -63,7 +63,7 @@ The reference are its own one-by-one samples: what is measured is what a rule lo
 {table_section(table, options, False, options.sequences, "antibody")}
 ## The head
 
-{"Not measured." if fidelity is None else head_section(fidelity)}
+{HEADS if fidelity is None else head_section(fidelity)}
 
 ## A heavy chain
 

@@ -287,12 +287,16 @@ def page(ledger: Ledger, options: argparse.Namespace, choosing: int, pricing: Se
         else ""
     )
 
+    def sharpened(rows: Sequence[Record]) -> str:
+        where = f"At temperature {TEMPERATURES[1]:g}, the original's default, both sides of the comparison are sharpened, and so a price is another number"
+        return f"{where}:\n\n{report.table(rows, PRICED)}" if rows else f"{where}; it was not measured."
+
     def told(rows: Sequence[Record], columns: Sequence[str] = PRICED) -> str:
         return report.table(rows, columns) if rows else "Not measured."
 
     return f"""# Protein design in fewer passes
 
-Printed by `python experiments/protein_design.py{"" if folds else " --headless"}` ({about}). ProteinMPNN (Dauparas et al. 2022) on {len(names)} structures of {min(sizes)} to {max(sizes)} residues: {", ".join(names)}. {heads} Intervals (95 %) are over structures.
+Printed by `python experiments/protein_design.py --folder PDB --designs {options.designs}{"" if folds else " --headless"}` ({about}). ProteinMPNN (Dauparas et al. 2022) on {len(names)} structures of {min(sizes)} to {max(sizes)} residues: {", ".join(names)}. {heads} Intervals (95 %) are over structures.
 
 ## What a rule loses
 
@@ -304,15 +308,13 @@ Price: nats a sequence against one-by-one decoding in the rule's own order, from
 
 The settings were fixed before they were measured, but for `mi-bound` with budgets 0.03 and 0.3 and `draw=summed`, which were added when the other prices, on these structures, were known; exact tables with a budget of 0.4 were begun on four structures and dropped for 0.3. So what meets the aim was found here, and not confirmed on other structures.
 
-At temperature {TEMPERATURES[1]:g}, the original's default, both sides of the comparison are sharpened, and so it is another number:
-
-{told(prices[TEMPERATURES[1]])}
+{sharpened(prices[TEMPERATURES[1]])}
 
 ![prices](figures/design_prices.png)
 
 {how}## Designs
 
-Temperature {options.temperature:g}. `passes` a design, `for 100` residues; `rows` evaluated; `seconds` of one core a design, everything included; `recovery` of native residues; `perplexity` of the designs under sequential scoring, from the first residue to the last;
+Temperature {options.temperature:g}. `passes` a design, `for 100` residues; `rows` evaluated; `seconds` of one core a design, everything included (a shared machine: rough); `recovery` of native residues; `perplexity` of the designs under sequential scoring, from the first residue to the last;
 residues that `differ` between two designs of a structure; share of `distinct` sequences. A verified design has the distribution of one-by-one decoding in the rule's order: it saves passes, not rows.
 
 {told(made, tuple(made[0]) if made else ())}

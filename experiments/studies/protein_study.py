@@ -69,13 +69,10 @@ class Study:
 
 
 def chosen(records: Sequence[dict[str, Any]], passes: float) -> list[str]:
-    """Of each rule the setting with the smallest divergence among those of at most so many passes; if none, its fastest."""
-    best = []
-    for family in dict.fromkeys(report.family(record["rule"]) for record in records):
-        mine = [record for record in records if report.family(record["rule"]) == family]
-        quick = [record for record in mine if record["passes"] <= passes]
-        best.append(min(quick, key=lambda r: r["jsd"]) if quick else min(mine, key=lambda r: r["passes"]))
-    return [record["rule"] for record in best]
+    """Of each rule the setting with the smallest divergence among those of at most so many passes; a rule without one has none."""
+    quick = [record for record in records if record["passes"] <= passes]
+    families = dict.fromkeys(report.family(record["rule"]) for record in quick)
+    return [min((r for r in quick if report.family(r["rule"]) == family), key=lambda r: r["jsd"])["rule"] for family in families]
 
 
 def study(maker: Maker, setup: Setup, settings: Sequence[str], table: Sequence[str] = TABLE_2, passes: float = 16.0, k: int = 15) -> Study:

@@ -62,7 +62,7 @@ def load(
 ) -> Model:
     """A model by its name: embedded weights, an exact world, a safetensors file that pairmi wrote, or a pretrained masked language model.
 
-    The latter is "antiberty", "albert-zh", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M"; it runs on a GPU if there is one.
+    The latter is "antiberty", "albert-zh", "rxnmapper", a folder, or a hub id such as "biohub/ESMC-300M-hf"; a GPU is used if there is one.
     `layer` is the one whose hidden states are reported, `precision` that of its matrix products (float32 | float16 | bfloat16). `attention`
     makes a transformer report its attention weights, which the control `mi=attention` needs. `head` is the learned estimate behind
     `mi=head`: the name of the model that a head in the package is for, a file, a folder (such as `pairmi fit` writes) or a hub id; an

@@ -40,7 +40,7 @@ def test_a_map_of_the_truth_is_right_and_chance_is_the_share_of_contacts() -> No
 def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         write_structure(tmp_path / f"{name}.pdb", (RESIDUES * 2)[:26], helix(26))
-    command = ["bench", "contacts", "--backbone", weights, "--folder", str(tmp_path), "--deals", "1"]
+    command = ["bench", "contacts", "--backbone", weights, "--folder", str(tmp_path), "--deals", "1", "--precision", "bfloat16"]
     assert main([*command, "--json", str(tmp_path / "r.jsonl"), "--figure", str(tmp_path / "f.png")]) == 0
     assert "| mutual information, APC   | 2        | >= 24 " in capsys.readouterr().out
     records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]

@@ -71,6 +71,17 @@ def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsy
     assert capsys.readouterr().out == out
 
 
+def test_half_precision_is_the_models_own_and_has_records_of_its_own(weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, records = list[str | None](), tmp_path / "r.jsonl"
+    monkeypatch.setattr("pairmi.commands.bench_protein.load", lambda name, **how: loaded.append(how["precision"]) or load(name, **how))
+    command = ["bench", "protein", "--backbone", weights, "--limit", "4", "--clusters", "2", "--lengths", "8-10", "--rules", "top-k:k=8"]
+    assert main([*command, "--records", str(records)]) == 0
+    assert main([*command, "--records", str(records), "--precision", "bfloat16"]) == 0
+    assert loaded == [None, "bfloat16"]
+    lines = [file.read_text().splitlines() for file in (records, tmp_path / "r-bfloat16.jsonl")]
+    assert len(lines[0]) == len(lines[1]) == 4  # three sets one by one and the rule's, each measured in its own precision
+
+
 def test_without_a_reference_the_models_own_samples_are_one(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["bench", "protein", "--backbone", weights, "--limit", "8", "--clusters", "2", "--rules", "sequential"]
     assert main([*command, "--lengths", "8-10"]) == 0

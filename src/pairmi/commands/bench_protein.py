@@ -23,7 +23,7 @@ from pairmi.types import PairmiError
 
 
 def _loaded(options: argparse.Namespace, head: str | None = None) -> Model:
-    model = load(options.backbone, head=head)
+    model = load(options.backbone, head=head, precision=options.precision)
     if not speaks_protein(model.vocab):
         raise PairmiError(f"bench {options.name}: {options.backbone} is no model of proteins")
     return model
@@ -31,7 +31,8 @@ def _loaded(options: argparse.Namespace, head: str | None = None) -> Model:
 
 def run_protein(options: argparse.Namespace, records: list[dict[str, Any]]) -> None:
     """How far the samples of each rule are from a reference, beside what chance alone makes of the reference's own kind."""
-    model, ledger, specs = _loaded(options, options.head), Ledger(options.records), options.rules or protein.TABLE_2
+    model, specs, file = _loaded(options, options.head), options.rules or protein.TABLE_2, options.records
+    ledger = Ledger(file.with_stem(f"{file.stem}-{options.precision}") if file and options.precision else file)  # never mixed
     for spec in specs:
         rule(spec, model)  # refuse what cannot be before anything starts
     lengths, texts, others, kind = _reference(model, ledger, options)
