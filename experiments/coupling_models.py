@@ -23,6 +23,7 @@ from text import Sentence, half_masked, is_ideograph, sentences
 
 SETS = ("top-k:k=4", "top-k:k=8", "top-k:k=16")  # the most confident first
 WORDS = ("sequential", "top-k:k=32", "top-k:k=32,draw=probed")  # all hidden letters one by one, or in one pass
+TEXT = "text/ud_chinese_gsdsimp_dev.txt.gz"
 HIDDEN = (1, 4)  # words of a sentence
 PICTURE = ("他喜欢读外国□□作品。", "文")
 
@@ -42,7 +43,7 @@ def lots(options: argparse.Namespace, name: str) -> Iterator[tuple[Model, list[T
     precision = "bfloat16" if name == "antiberty" else None
     model = load(name, precision=precision)
     if name == "albert-zh":
-        canvases, _ = half_masked(model, sentences(model, options.data / "text/ud_chinese_gsdsimp_dev.txt.gz", 16, 30)[: options.sequences])
+        canvases, _ = half_masked(model, sentences(model, options.data / TEXT, 16, 30)[: options.sequences])
     else:
         canvases = emptied(model, {"protein": 72, "antiberty": 117}[name], options.sequences)
     for first in range(0, len(canvases), options.lot):
@@ -64,13 +65,19 @@ def two_letter_words(one: Sentence) -> list[tuple[int, int]]:
     return [(n, n + 1) for n in starts if is_ideograph(one.text[n]) and is_ideograph(one.text[n + 1])]
 
 
+def reported(model: Model, data: Path, words: int = 120) -> list[Sentence]:
+    """The sentences that anything is reported on: tables are trained on others."""
+    every = sentences(model, data / TEXT, 2, 10_000)
+    hidden = [one for one in every if 14 <= len(one.text) <= 30 and two_letter_words(one)][:words]
+    return hidden + [one for one in every if 16 <= len(one.text) <= 30 and one not in hidden][:words]
+
+
 def words(ledger: Ledger, options: argparse.Namespace) -> None:
     """What is drawn for hidden words, and whether the treebank has it anywhere."""
-    model = load("albert-zh")
-    file = options.data / "text/ud_chinese_gsdsimp_dev.txt.gz"
-    every = sentences(model, file, 2, 10_000)
+    model = load("albert-zh", tables=options.tables)
+    every = sentences(model, options.data / TEXT, 2, 10_000)
     lexicon = {one.text[i : j + 1] for one in every for i, j in two_letter_words(one)}
-    chosen = [one for one in every if 14 <= len(one.text) <= 30 and two_letter_words(one)][: options.words]
+    chosen = reported(model, options.data, options.words)[: options.words]
     for hidden in HIDDEN:
         some = [blanked(model.vocab.encode(one.text), two_letter_words(one), hidden, model.vocab.size, n) for n, one in enumerate(chosen)]
         truth = [[one.text[at : at + 2] for at in what.starts] for one, what in zip(chosen, some, strict=True)]

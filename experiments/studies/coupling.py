@@ -16,7 +16,7 @@ from pairmi.bench.stopwatch import Stopwatch, timed_passes
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import decode
-from pairmi.deferring import Deferring
+from pairmi.deferring import Asked, Deferring
 from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.model import Model
@@ -114,15 +114,10 @@ class TimedDeferring(TimedCoupling):
 
     deferring: Deferring
 
-    @property
-    def limit(self) -> float:
-        """As the inner one."""
-        return self.deferring.limit
-
-    def judged(self, state: State, rank: Tensor) -> tuple[Tensor, Tensor]:
+    def judged(self, state: State, size: Tensor) -> Asked:
         """As the inner one."""
         with self.watch.during("coupling"):
-            return self.deferring.judged(state, rank)
+            return self.deferring.judged(state, size)
 
 
 def cost_of_coupling(model: Model, spec: str, boards: int = 64) -> dict[str, float]:
