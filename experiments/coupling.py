@@ -143,7 +143,7 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             ledger.measured(key, lambda: moved_by(model, canvas))  # noqa: B023
         if what == "cost":
             for spec in (COUPLED[0], DEFERRED[1]):
-                ledger.measured({"what": "cost"} | depends_on(model, spec), lambda: cost_of_coupling(model, spec))  # noqa: B023
+                ledger.measured({"what": "cost"} | depends_on(model, spec), lambda: cost_of_coupling(model, spec, empty.expand(64, -1)))  # noqa: B023
         if what == "speed":
             specs = chosen(SPEED, options)
             key = {"what": "speed", "rules": specs} | depends_on(model, COUPLED[0])
