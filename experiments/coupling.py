@@ -97,7 +97,7 @@ def priced(model: Model, ledger: Ledger, sets: str, draws: Sequence[str], canvas
 
 def made(
     model: Model, ledger: Ledger, spec: str, sampling: Mapping[str, Any], part: range, canvases: Sequence[torch.Tensor], what: str
-) -> None:
+) -> Mapping[str, Any]:
     """Some canvases decoded, and judged."""
     key = {"what": what, "model": model.name} | depends_on(model, spec) | {"first": part[0], "sampling": dict(sampling)}
 
@@ -106,7 +106,7 @@ def made(
         right = [model.task.conflict(one.tokens) is None for one in out]
         return {"valid": right, "passes": [one.passes for one in out], "rows": [one.rows for one in out]}
 
-    ledger.measured(key, measured)
+    return ledger.measured(key, measured)
 
 
 def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
@@ -143,7 +143,7 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             ledger.measured(key, lambda: moved_by(model, canvas))  # noqa: B023
         if what == "cost":
             for spec in (COUPLED[0], DEFERRED[1]):
-                ledger.measured({"what": "cost"} | depends_on(model, spec), lambda: cost_of_coupling(model, spec))  # noqa: B023
+                ledger.measured({"what": "cost"} | depends_on(model, spec), lambda: cost_of_coupling(model, spec, empty.expand(64, -1)))  # noqa: B023
         if what == "speed":
             specs = chosen(SPEED, options)
             key = {"what": "speed", "rules": specs} | depends_on(model, COUPLED[0])

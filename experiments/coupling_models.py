@@ -18,11 +18,13 @@ from pairmi.backbones.identity import identify
 from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.loading import load
 from pairmi.model import Model
+from studies.coupling import cost_of_coupling
 from studies.coupling_models import blanked, drawn_words, lighting_up, priced_ways
 from text import Sentence, half_masked, is_ideograph, sentences
 
 SETS = ("top-k:k=4", "top-k:k=8", "top-k:k=16")  # the most confident first
-WORDS = ("sequential", "top-k:k=32", "top-k:k=32,draw=probed")  # all hidden letters one by one, or in one pass
+WORDS = ("sequential", "top-k:k=32", "top-k:k=32,draw=coupled", "top-k:k=32,draw=probed")  # all hidden letters one by one, or in one pass
+TEXT = "text/ud_chinese_gsdsimp_dev.txt.gz"
 HIDDEN = (1, 4)  # words of a sentence
 PICTURE = ("他喜欢读外国□□作品。", "文")
 
@@ -40,9 +42,9 @@ def lots(options: argparse.Namespace, name: str) -> Iterator[tuple[Model, list[T
             yield model, emptied(model, model.length or 0, options.each), {"structure": file.stem}
         return
     precision = "bfloat16" if name == "antiberty" else None
-    model = load(name, precision=precision)
+    model = load(name, precision=precision, tables=options.tables)
     if name == "albert-zh":
-        canvases, _ = half_masked(model, sentences(model, options.data / "text/ud_chinese_gsdsimp_dev.txt.gz", 16, 30)[: options.sequences])
+        canvases, _ = half_masked(model, sentences(model, options.data / TEXT, 16, 30)[: options.sequences])
     else:
         canvases = emptied(model, {"protein": 72, "antiberty": 117}[name], options.sequences)
     for first in range(0, len(canvases), options.lot):
@@ -53,7 +55,8 @@ def prices(ledger: Ledger, options: argparse.Namespace, name: str) -> None:
     """The price of each set rule."""
     for sets in SETS[: options.sets]:
         for model, canvases, about in tqdm(list(lots(options, name)), desc=f"{name} {sets}"):
-            key = {"what": "others", "model": name, "sets": sets, "sequences": len(canvases)} | depends_on(model, sets) | about
+            key = {"what": "others" if model.tables is None else "embedded price", "model": name, "sets": sets, "sequences": len(canvases)}
+            key |= depends_on(model, sets if model.tables is None else f"{sets},draw=coupled") | about
             ledger.measured(key, lambda: priced_ways(model, sets, canvases, seed=about.get("first", 0)))  # noqa: B023 (called at once)
 
 
@@ -64,17 +67,25 @@ def two_letter_words(one: Sentence) -> list[tuple[int, int]]:
     return [(n, n + 1) for n in starts if is_ideograph(one.text[n]) and is_ideograph(one.text[n + 1])]
 
 
+def reported(model: Model, data: Path, words: int = 120) -> list[Sentence]:
+    """The sentences that anything is reported on: tables are trained on others."""
+    every = sentences(model, data / TEXT, 2, 10_000)
+    hidden = [one for one in every if 14 <= len(one.text) <= 30 and two_letter_words(one)][:words]
+    return hidden + [one for one in every if 16 <= len(one.text) <= 30 and one not in hidden][:words]
+
+
 def words(ledger: Ledger, options: argparse.Namespace) -> None:
     """What is drawn for hidden words, and whether the treebank has it anywhere."""
-    model = load("albert-zh")
-    file = options.data / "text/ud_chinese_gsdsimp_dev.txt.gz"
-    every = sentences(model, file, 2, 10_000)
+    model = load("albert-zh", tables=options.tables)
+    every = sentences(model, options.data / TEXT, 2, 10_000)
     lexicon = {one.text[i : j + 1] for one in every for i, j in two_letter_words(one)}
-    chosen = [one for one in every if 14 <= len(one.text) <= 30 and two_letter_words(one)][: options.words]
+    chosen = reported(model, options.data, options.words)[: options.words]
     for hidden in HIDDEN:
         some = [blanked(model.vocab.encode(one.text), two_letter_words(one), hidden, model.vocab.size, n) for n, one in enumerate(chosen)]
         truth = [[one.text[at : at + 2] for at in what.starts] for one, what in zip(chosen, some, strict=True)]
         for spec in WORDS:
+            if "coupled" in spec and model.tables is None:
+                continue  # they are for one's own making: coupling_tables.py
             for seed in tqdm(range(options.seeds), desc=f"words {spec}, {hidden} hidden"):
                 key = {"what": "words", "hidden": hidden, "sentences": len(some), "seed": seed} | depends_on(model, spec)
                 ledger.measured(key, lambda: judged(drawn_words(model, some, spec, seed), truth, lexicon))  # noqa: B023
@@ -88,6 +99,15 @@ def judged(found: Mapping[str, Any], truth: Sequence[Sequence[str]], lexicon: se
     return dict(found) | {"known": known, "right": right, "lexicon": len(lexicon)}
 
 
+def cost(ledger: Ledger, options: argparse.Namespace) -> None:
+    """What learnt tables take beside passes."""
+    model = load("albert-zh", tables=options.tables)
+    canvases, _ = half_masked(model, [one for one in reported(model, options.data) if len(one.text) == 26])
+    for spec in ("top-k:k=4,draw=coupled", "top-k:k=8,draw=coupled"):
+        key = {"what": "embedded cost", "sentences": len(canvases)} | depends_on(model, spec)
+        ledger.measured(key, lambda: cost_of_coupling(model, spec, torch.stack(canvases)))  # noqa: B023
+
+
 def word(ledger: Ledger) -> None:
     """One masked word: what drawing its first letter tells of the second."""
     model, (text, letter) = load("albert-zh"), PICTURE
@@ -99,12 +119,13 @@ def word(ledger: Ledger) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ("protein", "antiberty", "proteinmpnn", "albert-zh", "words", "word")
+    every = ("protein", "antiberty", "proteinmpnn", "albert-zh", "words", "word", "cost")
     parser.add_argument("--only", nargs="+", choices=every, default=every)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--sequences", type=int, default=24, help="of a model")
     parser.add_argument("--lot", type=int, default=12, help="sequences measured at once")
     parser.add_argument("--sets", type=int, default=len(SETS), help="so many of the set rules, the first ones")
+    parser.add_argument("--tables", help="learnt tables of the one model that is measured (coupling_tables.py)")
     parser.add_argument("--structures", type=int, default=8)
     parser.add_argument("--each", type=int, default=3, help="sequences of a structure")
     parser.add_argument("--words", type=int, default=120, help="sentences with hidden words")
@@ -119,6 +140,8 @@ def main() -> None:
             words(ledger, options)
         elif what == "word":
             word(ledger)
+        elif what == "cost":
+            cost(ledger, options)
         else:
             prices(ledger, options, what)
 

@@ -43,6 +43,7 @@ ORDER = (
     "Plain decoding",
     "Verified decoding",
     "Solving minimal puzzles, greedy",
+    "How limits were chosen",
     "Cost",
     "Time",
     "What the tables know of their own loss",
@@ -50,6 +51,7 @@ ORDER = (
     "Mutual information from the tables",
     "Over the number of walks",
     "Other models",
+    "Large alphabets",
     "Words in text",
     "Exact worlds",
 )
@@ -274,6 +276,8 @@ def made(by: Mapping[str, list[Record]], out: Path) -> list[str]:
         ]
         parts.append("## Cost\n\nThey take turns; one thread.\n\n" + "".join(f"* {line}\n" for line in lines))
     parts += [*models.speed(by["speed"]), *models.doubt(by["doubt"]), *models.budgets(by["budgets"]), *models.fidelity(by["mi"])]
+    parts += models.sweep(by["sweep plain"], by["sweep verified"], gathered)
+    parts += models.embedded(by["embedded price"], by["embedded"], by["embedded cost"])
     parts += [*models.curve(by["curve"]), *models.others(by["others"]), *models.words(by["words"])]
     if by["worlds"]:
         lines = [

@@ -15,7 +15,7 @@ from pairmi.bench.head_cost import cost_records
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.decoding import decode
-from pairmi.deferring import Deferring
+from pairmi.deferring import Asked, Deferring
 from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.model import Model
@@ -114,30 +114,25 @@ class TimedDeferring(TimedCoupling):
 
     deferring: Deferring
 
-    @property
-    def limit(self) -> float:
-        """As the inner one."""
-        return self.deferring.limit
-
-    def judged(self, state: State, rank: Tensor) -> tuple[Tensor, Tensor]:
+    def judged(self, state: State, size: Tensor) -> Asked:
         """As the inner one."""
         with self.watch.during("coupling"):
-            return self.deferring.judged(state, rank)
+            return self.deferring.judged(state, size)
 
 
-def cost_of_coupling(model: Model, spec: str, boards: int = 64) -> dict[str, float]:
-    """Seconds of passes and of learnt tables in one decoding of boards from nothing by a coupled rule, where they take turns."""
+def cost_of_coupling(model: Model, spec: str, canvases: Tensor) -> dict[str, float]:
+    """Seconds of passes and of learnt tables in one decoding of canvases by a coupled rule, where they take turns."""
     selector, watch = rule(spec, model) if model.tables is not None else None, Stopwatch()
     if not isinstance(selector, Coupled):
         raise PairmiError(f"cost: model {model.name!r} has no tables, or {spec} draws by none")
     inner = selector.coupling
     timed = TimedDeferring(inner, watch, inner) if isinstance(inner, Deferring) else TimedCoupling(inner, watch)
     selector = Coupled(selector.rule, timed)
-    canvases = torch.full((boards, model.length or 0), model.vocab.size)
+    boards = len(canvases)
     made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
     passes = sum(one.passes for one in made) / boards
     seconds = {name: watch.seconds[name] for name in ("pass", "coupling")}
-    return seconds | {"share": seconds["coupling"] / seconds["pass"], "members": canvases.shape[1] / passes, "boards": float(boards)}
+    return seconds | {"share": seconds["coupling"] / seconds["pass"], "members": float((canvases == model.vocab.size).sum()) / boards / passes, "boards": float(boards)}
 
 
 def moved_by(model: Model, canvas: Tensor) -> dict[str, Any]:

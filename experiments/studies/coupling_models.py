@@ -57,9 +57,10 @@ def remembering(backbone: Backbone) -> Backbone:
 
 
 def priced_ways(model: Model, sets: str, canvases: Sequence[Tensor], seed: int) -> dict[str, Any]:
-    """The price of the sets of a rule by marginals and by exact tables, combined in both ways: nats of each sequence, its passes and size."""
+    """The price of the sets of a rule by marginals, exact tables, combined in both ways, and learnt ones: nats of each sequence, passes, size."""
     chosen = rule(sets, model)
-    rules = {name: chosen if way is None else Coupled(chosen, way) for name, way in WAYS.items()}
+    ways = WAYS if model.tables is None else WAYS | {"learnt": model.tables}
+    rules = {name: chosen if way is None else Coupled(chosen, way) for name, way in ways.items()}
     found = dict(zip(rules, measure(remembering(model), canvases, rules, seed=seed, batch_size=32), strict=True))
     plain = found["marginal"]
     return {name: one.each.tolist() for name, one in found.items()} | {

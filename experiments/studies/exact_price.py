@@ -1,6 +1,7 @@
 """The price of a rule in an exact world, in expectation: every branch of one-by-one decoding, without sampling."""
 
 from dataclasses import dataclass
+from itertools import count
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +11,7 @@ from pairmi.counting import Counting
 from pairmi.deferring import WAITS
 from pairmi.draw import Streams, tempered
 from pairmi.info import kl
-from pairmi.pricing.sets import Sets, placed
+from pairmi.pricing.sets import Sets, placed, rows_of
 from pairmi.types import Backbone, Selector, State, Tokens, Turn
 
 
@@ -79,19 +80,21 @@ def exact_price(world: Backbone, canvas: Int[Tensor, " L"], selector: Selector, 
 
 def _one_by_one(world: Backbone, nodes: _Nodes, sets: Sets, temperature: float) -> tuple[_Nodes, Int[Tensor, " C"]]:
     """The contexts after each node's set was filled one by one, with what filling it at once would have lost, and their parents."""
-    order, size, state = sets.order, sets.size, sets.begin()
-    parent, done, parents = torch.arange(len(size)), list[_Nodes](), list[Tensor]()
-    for n in range(int(size.max())):
-        more, full = torch.nonzero(n < size[parent])[:, 0], torch.nonzero(n >= size[parent])[:, 0]
+    parent, state, done, parents = torch.arange(len(nodes.tokens)), sets.begin(), list[_Nodes](), list[Tensor]()
+    for n in count():
+        asked = sets.ask(state, n, parent)
+        more, full = torch.nonzero(asked.rank >= 0)[:, 0], torch.nonzero(asked.rank < 0)[:, 0]
         done.append(nodes.pick(full))
         parents.append(parent[full])
-        nodes, parent, state = nodes.pick(more), parent[more], {name: value[more] for name, value in state.items()}
-        member = (order[parent] == n).long().argmax(1)
-        own, late = sets.judged(state, n, parent, member)
+        if not len(more):
+            break
+        nodes, state = nodes.pick(more), rows_of(asked.state, more)
+        parent, rank, own, late = (x[more] for x in (parent, asked.rank, asked.log_q, asked.waits))
+        member = sets.member(parent, rank)
         conditional = tempered(world(nodes.tokens).log_probs[torch.arange(len(parent)), member].double(), temperature)
-        lost = nodes.lost + torch.where(late, 0, kl(conditional, tempered(own, temperature)))
+        lost = nodes.lost + torch.where(late , 0, kl(conditional, tempered(own, temperature)))
         row, symbol = sets.outcomes(conditional > -torch.inf, late)
         chance = torch.where(symbol == WAITS, 0, conditional[row, symbol]).exp()
         nodes, parent = _Nodes(placed(nodes.tokens[row], member[row], symbol), nodes.mass[row] * chance, lost[row]), parent[row]
-        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
-    return _joined([*done, nodes]), torch.cat([*parents, parent])
+        state = sets.after(rows_of(state, row), rank[row], symbol)
+    return _joined(done), torch.cat(parents)

@@ -1,7 +1,7 @@
 """Two ways to commit a selection: write the drawn symbols, or take them as a draft and verify it (speculative sampling)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -28,21 +28,6 @@ class Draft:
     def drawn_from(self, prediction: Prediction, rows: Int[Tensor, " N"], ranks: Int[Tensor, " N"]) -> Float[Tensor, "N V"]:
         """The distributions that some members were drawn from."""
         return prediction.log_probs[rows, self.members[rows, ranks]] if self.beliefs is None else self.beliefs[rows, ranks]
-
-    def without(self, late: Positions) -> "Draft":
-        """The same without some members, never the first; those behind them move up."""
-        kept = (self.order >= 0) & ~late
-        place = torch.where(kept.gather(1, self.members), 0, 1).argsort(dim=1, stable=True)  # ranks that are kept, then all others
-        members, sizes = self.members.gather(1, place), kept.sum(1)
-        ranks = torch.arange(members.shape[1], device=members.device).expand_as(members)
-        order = torch.full_like(self.order, -1).scatter(1, members, torch.where(ranks < sizes[:, None], ranks, -1))
-        beliefs = self.beliefs
-        if beliefs is not None:
-            most = beliefs.shape[1]  # the first place of a member that is kept is below
-            beliefs = beliefs.gather(1, place[:, :most, None].clamp_max(most - 1).expand_as(beliefs))
-        return replace(
-            self, order=order, members=members, symbols=torch.where(kept, self.symbols, self.tokens), sizes=sizes.tolist(), beliefs=beliefs
-        )
 
 
 @dataclass(frozen=True)

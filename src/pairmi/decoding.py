@@ -9,12 +9,12 @@ from torch import Tensor
 from pairmi.blocks import Window, checked_block, leftmost
 from pairmi.commit import Draft, Sampling, verified
 from pairmi.counting import Counting
-from pairmi.deferring import WAITS, Deferring
+from pairmi.deferring import WAITS, Asked, Deferring, ask
 from pairmi.draw import Streams, draw, draw_at, tempered
 from pairmi.model import device_of
 from pairmi.results import Pass, Result, Step
 from pairmi.selectors.wrappers import InBlocks
-from pairmi.types import Backbone, Coupling, PairmiError, PerRow, Positions, Prediction, Reason, Selection, Selector, Tokens, Turn, Waiting
+from pairmi.types import Backbone, Coupling, PairmiError, PerRow, Positions, Prediction, Ranks, Reason, Selection, Selector, Tokens, Turn, Waiting
 
 Explain = Callable[[Step, int], Pass]  # one row of a step, in words
 
@@ -243,40 +243,53 @@ def _with_symbols(draft: Draft, prediction: Prediction, rng: Streams, sampling: 
 def _together(
     selection: Selection, coupling: Coupling, draft: Draft, prediction: Prediction, batch: _Batch, rng: Streams, sampling: Sampling
 ) -> tuple[Selection, Draft]:
-    """A symbol for every chosen position, rank by rank, each from its marginal shifted by those before it, unless it is to wait."""
+    """A symbol for every chosen position that does not wait, one after the other, each from its marginal shifted by those before it."""
     device, size, most, meter = draft.tokens.device, prediction.log_probs.shape[2], max(draft.sizes), batch.meter
-    meter.spent, symbols = torch.zeros_like(draft.tokens[:, 0]), draft.tokens.clone()
-    state, deferring = coupling.begin(prediction, draft.members[:, :most], meter), coupling if isinstance(coupling, Deferring) else None
-    rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[Tensor]()
-    doubt = torch.zeros(len(symbols), most, dtype=torch.float64, device=device)
-    for rank in range(most):
-        place, ranks = draft.members[going, rank], torch.full_like(going, rank)
-        if deferring is None or not rank:
-            own = coupling.shifted(state, ranks) if rank else prediction.log_probs[going, place]
-        else:
-            own, expected = deferring.judged(state, ranks)
-            doubt[going, rank] = expected.double()
+    meter.spent, symbols, sizes = torch.zeros_like(draft.tokens[:, 0]), draft.tokens.clone(), torch.tensor(draft.sizes, device=device)
+    state, defers = coupling.begin(prediction, draft.members[:, :most], meter), isinstance(coupling, Deferring)
+    rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[tuple[Tensor, Tensor, Tensor]]()
+    order, count = torch.full_like(draft.order, -1), torch.zeros_like(going)
+    doubt, number = torch.zeros_like(selection.waiting.amount), 0
+    asked = Asked(state, torch.zeros_like(going), prediction.log_probs[going, draft.members[:, 0]], going < 0, doubt[:, 0].clone())
+    while rows:
+        place, own = draft.members[going, asked.rank], asked.log_q
         symbol = own.argmax(-1) if sampling.greedy else draw(tempered(own, sampling.temperature), rng, going, place * size, "draw")
-        symbols[going, place] = symbol
         if sampling.verify:
-            beliefs.append(own.new_zeros(len(symbols), size).index_copy(0, going, own))
-        more = [n for n, row in enumerate(rows) if draft.sizes[row] > rank + 1]
-        if more:
-            symbol = symbol if deferring is None else torch.where(doubt[going, rank] <= deferring.limit, symbol, WAITS)
-            if len(more) < len(rows):
-                rows, index = [rows[n] for n in more], torch.tensor(more, device=device)
-                going, state, symbol = going[index], {name: value[index] for name, value in state.items()}, symbol[index]
-            state = coupling.after(state, torch.full_like(going, rank), symbol, meter)
+            beliefs.append((going, count[going], own))  # of who waits, until the next one's stand there
+        symbols[going, place] = symbols[going, place].where(asked.waits, symbol)
+        order[going, place], doubt[going, place] = count[going].where(~asked.waits, -1), asked.doubt.to(doubt)
+        count[going] += ~asked.waits
+        number += 1
+        more = [n for n, row in enumerate(rows) if defers or draft.sizes[row] > number]
+        if not more:
+            break
+        rows, going, asked = _rest(rows, going, asked, more)
+        symbol = symbol if len(more) == len(symbol) else symbol[torch.tensor(more, device=device)]
+        state = coupling.after(asked.state, asked.rank, symbol.where(~asked.waits, WAITS), meter)
+        asked = ask(coupling, state, number, sizes[going])
+        if defers:
+            rows, going, asked = _rest(rows, going, asked, torch.nonzero(asked.rank >= 0)[:, 0].tolist())
     batch.costs[2] += meter.spent.cpu()
-    meter.spent, own_type = None, beliefs[-1].dtype if beliefs else None
-    draft = replace(draft, symbols=symbols, beliefs=torch.stack([x.to(own_type) for x in beliefs], dim=1) if beliefs else None)
-    return (selection, draft) if deferring is None else _deferred(selection, draft, doubt, deferring.limit)
+    meter.spent, drawn_from = None, None
+    if beliefs:
+        drawn_from = beliefs[-1][2].new_zeros(len(symbols), most, size)
+        for who, at, own in beliefs:
+            drawn_from[who, at.clamp_max(most - 1)] = own.to(drawn_from)
+    draft = replace(draft, symbols=symbols, beliefs=drawn_from)
+    return _deferred(selection, draft, order, count, doubt) if defers else (selection, draft)
 
 
-def _deferred(selection: Selection, draft: Draft, doubt: Tensor, limit: float) -> tuple[Selection, Draft]:
-    """Without the members that are in greater doubt than this, which wait for a later pass."""
-    nats = torch.zeros_like(selection.waiting.amount).scatter(1, draft.members[:, : doubt.shape[1]], doubt.to(selection.waiting.amount))
-    late = (draft.order >= 0) & (nats > limit)
-    draft, told = draft.without(late), selection.waiting
-    told = Waiting(told.reason.masked_fill(late, Reason.BUDGET), told.blocker.masked_fill(late, -1), torch.where(late, nats, told.amount))
-    return replace(selection, chosen=selection.chosen & ~late, order=draft.order, waiting=told), draft
+def _rest(rows: list[int], going: Tensor, asked: Asked, some: list[int]) -> tuple[list[int], Tensor, Asked]:
+    """Without the rows whose sets are drawn."""
+    if len(some) == len(rows):
+        return rows, going, asked
+    index = torch.tensor(some, dtype=torch.long, device=going.device)
+    return [rows[n] for n in some], going[index], asked.rows(index)
+
+
+def _deferred(selection: Selection, draft: Draft, order: Ranks, count: PerRow, doubt: Tensor) -> tuple[Selection, Draft]:
+    """The members that were drawn, in this order; the others wait for a later pass."""
+    late, told = (draft.order >= 0) & (order < 0), selection.waiting
+    told = Waiting(told.reason.masked_fill(late, Reason.BUDGET), told.blocker.masked_fill(late, -1), torch.where(late, doubt, told.amount))
+    selection = replace(selection, chosen=selection.chosen & ~late, order=order, waiting=told)
+    return selection, replace(draft, order=order, members=selection.members, sizes=count.tolist())

@@ -16,7 +16,8 @@ from pairmi.backbones.packaged import PACKAGED
 from pairmi.backbones.pretrained import file_of, read_kind, read_network, readable
 from pairmi.backbones.tabular import Tabular
 from pairmi.backbones.transformer import Transformer, TransformerConfig
-from pairmi.mi.heads import UNTRAINED, build, fill, related, reporting
+from pairmi.mi.embedded_tables import EmbeddedConfig, EmbeddedTables
+from pairmi.mi.heads import UNTRAINED, Embedded, Layered, build, fill, related, reporting
 from pairmi.mi.table import TableConfig, TableHead
 from pairmi.model import Model, device_of
 from pairmi.selectors.charge import Calibration
@@ -172,12 +173,18 @@ def with_tables(model: Model, file: Path) -> Model:
     if about.get("kind") != TableHead.kind:
         raise PairmiError(f"tables: {file} holds no tables (kind={about.get('kind')!r}); train them with 'pairmi train tables'")
     _check_backbone("tables", file, about, model)
-    backbone, head = model.backbone, TableHead(TableConfig(**about["config"]))
-    if model.head is not None and isinstance(backbone, Transformer) and list(backbone.layers) != about["layers"]:
+    backbone = model.backbone
+    if model.head is not None and isinstance(backbone, Layered) and list(backbone.layers) != about["layers"]:
         raise PairmiError(
             f"tables: {file} read layers {about['layers']}, the head of model {model.name!r} reads {list(backbone.layers)}; "
             "train both on the same layers"
         )
+    head: TableHead | EmbeddedTables
+    if about.get("head") == EmbeddedTables.kind:
+        shape = EmbeddedConfig(**about["config"])
+        head = EmbeddedTables(shape, None if shape.learnt or not isinstance(backbone, Embedded) else backbone.embeddings)
+    else:
+        head = TableHead(TableConfig(**about["config"]))
     fill(head, tensors, f"tables: the tensors in {file}")
     left = {"coupled": Calibration.from_about(about["calibration"])} if "calibration" in about else {}
     residuals = {way: charge for way, charge in model.residuals.items() if way != "coupled"} | left

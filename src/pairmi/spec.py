@@ -58,7 +58,8 @@ def estimate(name: str, model: Model, **options: Any) -> PairwiseMI:
         return model.head
     if name == "tables":
         if not isinstance(model.tables, TableHead):
-            raise PairmiError(f"mi=tables: model {model.name!r} has no tables; load(..., tables=FILE), or choose another mi")
+            lacks = "has no tables" if model.tables is None else "has tables that tell no mutual information"
+            raise PairmiError(f"mi=tables: model {model.name!r} {lacks}; load(..., tables=FILE), or choose another mi")
         return TableMI(model.tables)
     probe = probing(**options)
     return {"probe": probe, "shuffled": Shuffled(model.head or probe), "random": RandomMI(), "attention": Attended()}[name]
@@ -84,7 +85,8 @@ def rule(text: str, model: Model) -> Selector:
     Rules that look at pairs take `mi` (the model's head, if it has one, else the probe), and for the probe `form` and `floor`, or
     `draws` and `error`. Every rule takes `commit`: all that it chose, or one position a pass, in its order; and `draw`: each member from
     its marginal, or shifted by the members before it (coupled: by the model's learnt tables, or under mi=probe by exact ones; probed: by
-    exact ones in any case). With `defer` a member of which learnt tables expect to lose more nats than that waits for a later pass.
+    exact ones in any case). With `defer` a member of which learnt tables expect to lose more nats than that waits for a later pass, unless
+    it can be drawn at the end of its set, with at most `late` nats expected of the whole set.
     Under charge=calibrated the budget is nats lost a pass by this way of drawing. With `block` it sees the first so many unknown
     positions, until they are filled.
     """
@@ -94,8 +96,9 @@ def rule(text: str, model: Model) -> Selector:
         raise PairmiError(f"rule {name!r} is unknown; {closest(name, CATALOGUE)}")
     kinds, commit = parameters(name), _one_of(text, "commit", options.pop("commit", COMMITS[0]), COMMITS)
     coupling = coupling_of(text, _one_of(text, "draw", options.pop("draw", DRAWS[0]), DRAWS), options.get("mi"), model)
-    if "defer" in options:
-        coupling = _deferring(text, coupling, _value(text, "defer", options.pop("defer"), float))
+    if {"defer", "late"} & options.keys():
+        nats = {key: _value(text, key, options.pop(key), float) for key in ("defer", "late") if key in options}
+        coupling = _deferring(text, coupling, nats.get("defer"), nats.get("late", 0.0))
     values: dict[str, Any] = {}
     if "mi" in kinds:
         probes = {key: _value(text, key, options.pop(key), kind) for key, kind in PROBING.items() if key in options}
@@ -105,7 +108,7 @@ def rule(text: str, model: Model) -> Selector:
     for key, value in options.items():
         if key not in kinds:
             raise PairmiError(
-                f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'defer', 'block'))}"
+                f"rule {text!r}: {name} has no parameter {key!r}; {closest(key, (*kinds, 'commit', 'draw', 'defer', 'late', 'block'))}"
             )
         values[key] = _value(text, key, value, type(kinds[key]))
     made = cast(Selector, CATALOGUE[name](**values))
@@ -135,11 +138,16 @@ def coupling_of(text: str, draw: str, mi: str | None, model: Model) -> Coupling 
     return model.tables
 
 
-def _deferring(text: str, coupling: Coupling | None, limit: float) -> Coupling:
-    """Learnt tables that leave to a later pass whom they doubt."""
+def _deferring(text: str, coupling: Coupling | None, limit: float | None, late: float) -> Coupling:
+    """Learnt tables that leave to the end of a set, or to a later pass, whom they doubt."""
+    if limit is None:
+        raise PairmiError(f"rule {text!r}: late needs defer=NATS, which says who is in doubt")
     if not isinstance(coupling, TableHead):
         raise PairmiError(f"rule {text!r}: defer needs draw=coupled and learnt tables, which know what they lose")
-    return Deferred(coupling, limit)
+    if coupling.doubt is None:
+        how = "teach them with experiments/coupling_doubt.py, or leave it out"
+        raise PairmiError(f"rule {text!r}: defer: these tables do not know what they lose; {how}")
+    return Deferred(coupling, limit, late)
 
 
 def _charge(text: str, value: str, model: Model, coupling: Coupling | None) -> Charge | None:

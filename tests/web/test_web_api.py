@@ -34,7 +34,11 @@ def test_describe_offers_every_rule_with_every_parameter(loaded):
     assert json.loads(json.dumps(found)) == found
     assert [rule["name"] for rule in found["rules"]] == list(CATALOGUE)
     for rule in found["rules"]:
-        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"]) | {"draw": "marginal"}
+        assert {one["name"]: one["default"] for one in rule["parameters"]} == parameters(rule["name"]) | {
+            "draw": "marginal",
+            "defer": None,
+            "late": None,
+        }
     bound = next(rule for rule in found["rules"] if rule["name"] == "mi-bound")
     order = next(one for one in bound["parameters"] if one["name"] == "order")
     assert order["choices"] == ["lowest-entropy", "information", "certain-information", "highest-entropy"]

@@ -59,7 +59,7 @@ class MaskedLM(nn.Module):
         make_rowwise(network)  # which only matters on a CPU, in float32
         self.network = network.to(place).eval().requires_grad_(False)
         self.translation, self.settings, self.dtype, self.family = translation, settings, dtype, family
-        last = network.get_submodule(family.output) if family.output else network.get_output_embeddings()
+        last = self._last()
         self.narrow = isinstance(last, nn.Linear)  # whether logits can be computed where they are asked for, and nowhere else
         if self.narrow and _narrowed not in last._forward_pre_hooks.values():  # a network may be wrapped again
             last.register_forward_pre_hook(_narrowed)
@@ -69,6 +69,15 @@ class MaskedLM(nn.Module):
         self.attention = settings.attention
         positions = usable_positions(network)
         self.longest = None if positions is None else positions - translation.added
+
+    @property
+    def embeddings(self) -> Float[Tensor, "V E"] | None:
+        """By what the last linear map makes logits of each of our symbols; None where there is no such map."""
+        last = self._last()
+        return last.weight[list(self.translation.ids.values())] if isinstance(last, nn.Linear) else None
+
+    def _last(self) -> Any:
+        return self.network.get_submodule(self.family.output) if self.family.output else self.network.get_output_embeddings()
 
     def reporting(self, layers: Sequence[int]) -> "MaskedLM":
         """The same weights, reporting the hidden states of these layers (0 = the embedding)."""

@@ -1,6 +1,7 @@
 """What a decoder really does in an exact world: its whole output distribution, by walking every branch, without sampling noise."""
 
 from dataclasses import dataclass
+from itertools import count
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +12,7 @@ from pairmi.commit import acceptance, residual
 from pairmi.counting import Counting
 from pairmi.deferring import WAITS, Deferring
 from pairmi.draw import Streams
-from pairmi.pricing.sets import Sets, placed
+from pairmi.pricing.sets import Sets, placed, rows_of
 from pairmi.types import Selector, Tokens, Turn
 
 
@@ -98,17 +99,16 @@ def _children(world: Tabular, meter: Counting, nodes: _Nodes, sets: Sets, verify
 
     All impossible outcomes of a context are one dead child.
     """
-    order, size, tokens, mass = sets.order, sets.size, nodes.tokens, nodes.mass
-    parent, state, tested, accepted = torch.arange(len(tokens)), sets.begin(), 0.0, 0.0
-    out: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    for n in range(int(size.max()) + 1):
-        done = size[parent] == n
+    tokens, mass, parent, state = nodes.tokens, nodes.mass, torch.arange(len(nodes.tokens)), sets.begin()
+    tested, accepted, out = 0.0, 0.0, list[tuple[Tensor, Tensor, Tensor, Tensor]]()
+    for n in count():
+        asked = sets.ask(state, n, parent)
+        done, some = asked.rank < 0, torch.nonzero(asked.rank >= 0)[:, 0]
         out.append((tokens[done], mass[done], parent[done], torch.full_like(parent[done], verify)))
-        tokens, mass, parent, state = tokens[~done], mass[~done], parent[~done], {name: value[~done] for name, value in state.items()}
+        tokens, mass, parent, rank, marginal, late = (x[some] for x in (tokens, mass, parent, asked.rank, asked.log_q, asked.waits))
         if not len(tokens):
             break
-        member = (order[parent] == n).long().argmax(1)
-        marginal, late = sets.judged(state, n, parent, member)
+        state, member = rows_of(asked.state, some), sets.member(parent, rank)
         keep = mass[:, None] * marginal.exp()
         if verify and n:
             conditional = meter(tokens).log_probs[torch.arange(len(tokens)), member]
@@ -124,7 +124,7 @@ def _children(world: Tabular, meter: Counting, nodes: _Nodes, sets: Sets, verify
         alive = world.consistent(filled).any(1)
         row, symbol, tokens = row[alive], symbol[alive], filled[alive]
         mass, parent = torch.where(symbol == WAITS, mass[row], keep[row, symbol]), parent[row]
-        state = sets.after({name: value[row] for name, value in state.items()}, n, symbol)
+        state = sets.after(rows_of(state, row), rank[row], symbol)
     tokens, mass, parent, ready = (torch.cat(parts) for parts in zip(*out, strict=True))
     lost = nodes.mass - torch.zeros_like(nodes.mass).index_add(0, parent, mass)
     dead = torch.nonzero(lost > 1e-13 * nodes.mass)[:, 0]

@@ -23,4 +23,5 @@ def run(options: argparse.Namespace) -> None:
     print("block = N, for every rule: the first N unknown positions at a time; nothing is computed of the others")
     print(f"draw = {' | '.join(DRAWS)}, for every rule: from marginals, or shifted by the members before: by learnt or by exact tables")
     print("defer = NATS, with draw=coupled: members of which learnt tables expect to lose more wait for a later pass")
+    print("late = NATS, with defer: but for those that fit at the end of the set, with at most so much expected of the whole")
     print(f"models: {', '.join(EMBEDDED)}; exact worlds: {', '.join(WORLDS)}")

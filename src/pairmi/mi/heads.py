@@ -25,9 +25,20 @@ class Layered(Protocol):
     """A backbone that can report the hidden states of any of its layers, 0 (the embedding) to `depth`."""
 
     depth: int
+    layers: tuple[int, ...]  # that it reports
 
     def reporting(self, layers: Sequence[int]) -> Backbone:
         """The same weights, reporting these layers side by side."""
+        ...
+
+
+@runtime_checkable
+class Embedded(Protocol):
+    """A backbone whose logits are products of a vector at each position with one for each symbol."""
+
+    @property
+    def embeddings(self) -> Float[Tensor, "V E"] | None:
+        """Those of the symbols; None where it has none after all."""
         ...
 
 

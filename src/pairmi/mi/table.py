@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -178,48 +178,53 @@ class TableHead(nn.Module):
             give, keep = exclusion(prediction.log_probs, prediction.masked)
         state = {name: getattr(known, name).unflatten(0, where.shape[:2]).flatten(1, 2)[:, :count] for name in FEATURES}
         own = prediction.log_probs[row, members].float()
-        waits, unknown = torch.full_like(members, WAITS), prediction.masked.sum(1, keepdim=True).float()
-        return state | {"members": members, "log_probs": own, "drawn": waits, "unknown": unknown, "give": give, "keep": keep}
+        nobody, unknown = torch.zeros_like(members), prediction.masked.sum(1, keepdim=True).float()
+        spoke = {"sender": nobody, "drawn": nobody, "count": nobody[:, 0], "unknown": unknown}
+        return state | spoke | {"members": members, "log_probs": own, "give": give, "keep": keep}
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
-        """What was drawn is remembered; it is heard when somebody asks. Who waits (`WAITS`) is not."""
-        return dict(state) | {"drawn": state["drawn"].scatter(1, rank[:, None], symbol[:, None])}
+        """What was drawn is remembered in this order; it is heard when somebody asks. Who waits (`WAITS`) is not."""
+        count = state["count"]
+        sender, drawn = (state[n].scatter(1, count[:, None], x[:, None]) for n, x in (("sender", rank), ("drawn", symbol)))
+        return dict(state) | {"sender": sender, "drawn": drawn, "count": count + (symbol != WAITS)}
 
     def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
-        """Messages of all that were drawn before this rank, each by products of its own: no bit of a row depends on its batch mates."""
+        """Messages of all that were drawn, each by products of its own: no bit of a row depends on its batch mates."""
         return self._heard(state, rank)[0]
 
-    def judged(self, state: State, rank: PerRow) -> tuple[Float[Tensor, "B V"], Float[Tensor, " B"]]:
+    def doubted(self, state: State, rank: PerRow) -> tuple[Float[Tensor, "B V"], Float[Tensor, " B"]]:
         """The same, with what drawing from it is expected to lose, in nats."""
         log_q, inner = self._heard(state, rank)
         if self.doubt is None:
             raise PairmiError("TableHead: these tables do not know what they lose; teach them with experiments/coupling_doubt.py")
         if inner is None:
             return log_q, torch.zeros_like(log_q[:, 0])
-        row, count = torch.arange(len(rank), device=rank.device), int(rank.max())
+        row, (sender, drawn, told) = torch.arange(len(rank), device=rank.device), self._spoke(state)
         with torch.inference_mode(False), torch.no_grad():
-            drawn = state["drawn"][:, :count]
-            told = ((drawn >= 0) & (torch.arange(count, device=rank.device) < rank[:, None])).float()
-            heard = drawn_before(state["log_probs"][:, :count], drawn.clamp_min(0), told, state["unknown"])[:, -1]
+            heard = drawn_before(state["log_probs"][row[:, None], sender], drawn, told.float(), state["unknown"])[:, -1]
             return log_q, self.doubt(self.doubt.known(state["log_probs"][row, rank], log_q, inner, heard))
+
+    def _spoke(self, state: State) -> tuple[Int[Tensor, "B N"], Int[Tensor, "B N"], Bool[Tensor, "B N"]]:
+        """The ranks of those that were drawn, in this order, with their symbols, as many for all rows, and who of them there is."""
+        count = int(state["count"].max()) if len(state["count"]) else 0
+        told = torch.arange(count, device=state["count"].device) < state["count"][:, None]
+        return state["sender"][:, :count].where(told, 0), state["drawn"][:, :count].where(told, 0), told
 
     def _heard(self, state: State, rank: PerRow) -> tuple[Float[Tensor, "B V"], Float[Tensor, "B V I"] | None]:
         """The shifted marginals, and what the network saw; nothing before the first is drawn."""
-        row, count, members = torch.arange(len(rank), device=rank.device), int(rank.max()) if len(rank) else 0, state["members"]
-        log_p = state["log_probs"][row, rank]
+        row, members, (ranks, drawn, told) = torch.arange(len(rank), device=rank.device), state["members"], self._spoke(state)
+        log_p, count = state["log_probs"][row, rank], ranks.shape[1]
         if not count:
             return log_p, None
         with torch.inference_mode(False), torch.no_grad():
-            sender, receiver = members[:, :count], members[row, rank][:, None]
-            told = (state["drawn"][:, :count] >= 0) & (torch.arange(count, device=rank.device) < rank[:, None])
-            drawn = state["drawn"][:, :count].clamp_min(0)
+            sender, receiver = members.gather(1, ranks), members[row, rank][:, None]
             links = self.links()
             links = (links[:, sender] * links[:, receiver]).movedim(0, 2)  # [B, N, C, L]
             links = links * state["give"].gather(2, drawn[:, None].expand(-1, links.shape[3], -1)).mT[:, :, None]
             keep = state["keep"][:, None].expand(-1, count, -1, -1)
             paths = torch.bmm(links.flatten(0, 1), keep.flatten(0, 1)).unflatten(0, drawn.shape).mT
             of_sender, of_receiver = (
-                Features(*(state[n][:, :count] for n in FEATURES)),
+                Features(*(state[n][row[:, None], ranks] for n in FEATURES)),
                 Features(*(state[n][row, rank][:, None] for n in FEATURES)),
             )
             said = self.messages(of_sender, drawn, of_receiver, self.pair[sender, receiver], paths) * told[:, :, None, None]

@@ -1,12 +1,12 @@
 """The sets that a rule chose at some contexts, and what their members are drawn from when all are filled in one pass."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from pairmi.deferring import WAITS, Deferring
+from pairmi.deferring import WAITS, Asked, ask
 from pairmi.types import Meter, PerRow, Prediction, Ranks, Selection, State, Tokens
 
 
@@ -33,21 +33,19 @@ class Sets:
         coupling = self.selection.coupling
         return {} if coupling is None else coupling.begin(self.prediction, self.selection.members, self.meter)
 
-    def drawn_from(self, state: State, rank: int, parent: Int[Tensor, " B"], member: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
-        """What the members of a rank are drawn from."""
-        if self.selection.coupling is None or rank == 0:
-            return self.prediction.log_probs[parent, member].double()
-        return self.selection.coupling.shifted(state, torch.full_like(parent, rank)).double()
+    def ask(self, state: State, number: int, parent: Int[Tensor, " B"]) -> Asked:
+        """Who is drawn next in each context, when so many have been asked, and from what."""
+        coupling, size = self.selection.coupling, self.size[parent]
+        if coupling is not None and number:
+            asked = ask(coupling, state, number, size)
+            return replace(asked, log_q=asked.log_q.double())
+        rank = torch.where(number < size, number, -1)
+        log_q = self.prediction.log_probs[parent, self.member(parent, rank)].double()
+        return Asked(state, rank, log_q, torch.zeros_like(rank, dtype=torch.bool), torch.zeros_like(log_q[:, 0]))
 
-    def judged(
-        self, state: State, rank: int, parent: Int[Tensor, " B"], member: Int[Tensor, " B"]
-    ) -> tuple[Float[Tensor, "B V"], Bool[Tensor, " B"]]:
-        """What the members of a rank are drawn from, and who of them waits for a later pass."""
-        coupling = self.selection.coupling
-        if rank == 0 or not isinstance(coupling, Deferring):
-            return self.drawn_from(state, rank, parent, member), torch.zeros_like(parent, dtype=torch.bool)
-        log_q, doubt = coupling.judged(state, torch.full_like(parent, rank))
-        return log_q.double(), doubt > coupling.limit
+    def member(self, parent: Int[Tensor, " B"], rank: PerRow) -> PerRow:
+        """The positions of these ranks."""
+        return (self.order[parent] == rank[:, None]).long().argmax(1)
 
     def outcomes(self, possible: Bool[Tensor, "B V"], late: Bool[Tensor, " B"]) -> tuple[Int[Tensor, " C"], Int[Tensor, " C"]]:
         """The branches of each context: a symbol that is possible, or the one branch `WAITS` of who is late."""
@@ -55,10 +53,15 @@ class Sets:
         waits = torch.nonzero(late)[:, 0]
         return torch.cat([row, waits]), torch.cat([symbol, torch.full_like(waits, WAITS)])
 
-    def after(self, state: State, rank: int, symbol: Int[Tensor, " B"]) -> State:
+    def after(self, state: State, rank: PerRow, symbol: Int[Tensor, " B"]) -> State:
         """When these symbols were drawn."""
         coupling = self.selection.coupling
-        return state if coupling is None or not len(symbol) else coupling.after(state, torch.full_like(symbol, rank), symbol, self.meter)
+        return state if coupling is None or not len(symbol) else coupling.after(state, rank, symbol, self.meter)
+
+
+def rows_of(state: State, index: Tensor) -> State:
+    """What is remembered of some contexts, perhaps several times."""
+    return {name: value[index] for name, value in state.items()}
 
 
 def placed(tokens: Tokens, member: PerRow, symbol: PerRow) -> Tokens:

@@ -191,9 +191,9 @@ class _Walk:
         every, rank = torch.arange(len(rows.tokens), device=rows.tokens.device), rows.taken.clone()
         member = (rows.order == rank[:, None]).long().argmax(1)
         conditional, marginal = prediction.log_probs[every, member].double(), rows.seen["marginal"][every, member]
-        before = ((rows.order >= 0) & (rows.order < rank[:, None])).double()
+        before = ((rows.order >= 0) & ~prediction.masked).double()  # members that are filled
         shared = rows.seen["mi"][every, member].double() * before if "mi" in rows.seen else torch.zeros_like(before)
-        features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + rank)
+        features = (entropy(marginal), shared.sum(1), shared.amax(1), prediction.masked.sum(1) + before.sum(1).long())
         conditional, found = tempered(conditional, self.temperature), list[Members]()
         for draw, state in zip(self.draws, rows.tables, strict=True):
             own = tempered((marginal if draw is None else draw.shifted(state, rank)).double(), self.temperature)
@@ -204,28 +204,29 @@ class _Walk:
         rows.tokens[every, member] = symbol
         rows.taken += 1
         more = torch.nonzero(rows.order.amax(1) >= rows.taken)[:, 0]  # whose sets have a next member
+        late = self.draws[0] if isinstance(self.draws[0], Deferring) else None
+        more = more if late is None else every
         for n, draw in enumerate(self.draws):
             if draw is not None and len(more):
                 with self.only(more) as meter:
                     after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], meter)
                 rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
-        if isinstance(self.draws[0], Deferring):
-            self.defer(rows, self.draws[0], more)
+        if late is not None:
+            self.defer(rows, late, more)
         return found
 
-    def defer(self, rows: _Rows, draw: Deferring, asked: Int[Tensor, " R"]) -> None:
-        """Leave the next members of some rows out of their sets, as long as the coupling doubts them."""
-        while len(asked):
-            rank, state = rows.taken[asked], _some(rows.tables[0], asked)
-            late = torch.nonzero(draw.judged(state, rank)[1] > draw.limit)[:, 0]
-            asked, rank, state = asked[late], rank[late], _some(state, late)
-            if len(asked):
-                with self.only(asked) as meter:
-                    after = draw.after(state, rank, torch.full_like(rank, WAITS), meter)
-                rows.tables[0] = _remembered(rows.tables[0], after, asked, len(rows.tokens))
-                rows.order[asked] = torch.where(rows.order[asked] == rank[:, None], -1, rows.order[asked])
-                rows.taken[asked] += 1
-                asked = asked[rows.order[asked].amax(1) >= rows.taken[asked]]
+    def defer(self, rows: _Rows, draw: Deferring, some: Int[Tensor, " R"]) -> None:
+        """Whom the coupling draws next in each row; a set of which nobody is left that it would draw is full."""
+        while len(some):
+            asked = draw.judged(_some(rows.tables[0], some), (rows.order[some] >= 0).sum(1))
+            rows.taken[some] = asked.rank
+            symbol = torch.full_like(asked.rank, WAITS)
+            with self.only(some) as meter:
+                after = draw.after(asked.state, asked.rank.clamp_min(0), symbol, meter)
+            rows.tables[0] = _remembered(rows.tables[0], after, some, len(rows.tokens))
+            full = asked.rank < 0
+            rows.order[some[full]], rows.taken[some[full]] = -1, 0
+            some = some[asked.waits & ~full]
 
     def run(self, whole: Tokens, turn: PerRow) -> tuple[list[list[Members]], int]:
         """Fill all of `places`, and count the passes, both in place; what was filled at each step, and the rows spent on probes."""

@@ -14,6 +14,7 @@ from pairmi import api, canvases, explain, tuning
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.info import LARGE
+from pairmi.mi.table import TableHead
 from pairmi.model import Model
 from pairmi.results import Step
 from pairmi.selectors.catalogue import CATALOGUE
@@ -46,6 +47,7 @@ def _model(name: str, model: Model) -> Event:
         "text": model.vocab.tokenizer is not None,
         "tried": DRAWN if model.vocab.size >= LARGE else model.vocab.size,
         "tables": model.tables is not None,
+        "defers": isinstance(model.tables, TableHead) and model.tables.doubt is not None,  # they know what they lose
         "side": side(model),
         "head": model.head is not None,
         "estimates": estimates(model),
@@ -66,7 +68,8 @@ def spaced(model: Model) -> bool:
 
 def estimates(model: Model) -> list[str]:
     """What `mi` can be in a rule for this model, the default first."""
-    known = {"head": model.head, "tables": model.tables, "structural": model.graph, "attention": None}
+    tables = model.tables if isinstance(model.tables, TableHead) else None
+    known = {"head": model.head, "tables": tables, "structural": model.graph, "attention": None}
     missing = {name for name, value in known.items() if value is None}
     return sorted((name for name in ESTIMATES if name not in missing), key=lambda name: name != "head")
 
@@ -83,6 +86,7 @@ def _rule(name: str) -> Event:
         for key, default in told["parameters"].items()
     ]
     shown.append({"name": "draw", "default": DRAWS[0], "kind": "str", "choices": list(DRAWS)})  # which every rule takes
+    shown += [{"name": name, "default": None, "kind": "float", "choices": []} for name in ("defer", "late")]  # with learnt tables
     return told | {"parameters": shown}
 
 

@@ -8,6 +8,7 @@ const EXAMPLE = {
   protein: "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC..............WGQGTLVTVSS",
 };
 const GENERATE = "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4";
+const COUPLED = "mi-bound:budget=3,draw=coupled,defer=0.006";
 const SOLVE = "mi-guided:budget=0.1";
 const SEQUENCE = "mi-bound:budget=0.25";
 const WITHOUT_MI = "eb:budget=0.1";
@@ -57,7 +58,7 @@ export const recommended = () => (model().side === null ? sequence() : makes() ?
 /** What the user chose, or what is best here. */
 export const chosen = () => ({
   rule: state.rule ?? recommended(),
-  race: state.race ?? ["sequential", "top-k:k=4", WITHOUT_MI, recommended()],
+  race: state.race ?? ["sequential", "top-k:k=4", WITHOUT_MI, recommended(), ...(makes() && model().defers ? [COUPLED] : [])],
   greedy: state.greedy ?? !makes(),
 });
 

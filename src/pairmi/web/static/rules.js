@@ -4,6 +4,8 @@ import { h, refill } from "./dom.js";
 import { list, mark } from "./help.js";
 import { PARAMETERS, RULES } from "./words.js";
 
+const LATE = ["defer", "late"]; // which members wait, for a model whose tables know what they lose
+
 export function parse(spec) {
   const [name, tail = ""] = spec.split(":");
   return { name, options: Object.fromEntries(tail.split(",").filter(Boolean).map((part) => part.split("="))) };
@@ -34,8 +36,10 @@ function explanation(rule) {
 export function ruleEditor(place, rules, model, spec, changed, advice = null) {
   const { name, options } = parse(spec);
   const rule = rules.find((one) => one.name === name) ?? rules[0];
+  const waits = (all, key) => !LATE.includes(key) || (all.draw === "coupled" && model.defers && (key === "defer" || all.defer !== undefined));
   const tell = (key, value) => {
-    const all = Object.entries({ ...options, [key]: value }).filter(([, v]) => v !== undefined);
+    const told = { ...options, [key]: value };
+    const all = Object.entries(told).filter(([k, v]) => v !== undefined && waits(told, k));
     changed(rule.name + (all.length ? ":" + all.map((pair) => pair.join("=")).join(",") : ""));
   };
   const names = rules.map((one) => h("option", { value: one.name, selected: one === rule }, one.name));
@@ -44,7 +48,7 @@ export function ruleEditor(place, rules, model, spec, changed, advice = null) {
     h("div", { className: "row rule" },
       h("select", { onchange: (event) => changed(event.target.value), "aria-label": "Rule" }, ...names),
       mark(`the rule ${rule.name}`, () => explanation(rule)),
-      ...rule.parameters.map((parameter) => field(parameter, options[parameter.name], model, (value) => tell(parameter.name, value)))),
+      ...rule.parameters.filter((parameter) => waits(options, parameter.name)).map((parameter) => field(parameter, options[parameter.name], model, (value) => tell(parameter.name, value)))),
     h("p", { className: "about" }, inWords(rule), " ", advice && (advice.taken ? h("b", {}, `Recommended for ${advice.purpose}.`) : h("button", { type: "button", className: "link", onclick: () => changed(null) }, `Use the one recommended for ${advice.purpose}`))),
   );
 }

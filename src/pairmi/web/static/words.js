@@ -19,6 +19,8 @@ export const PARAMETERS = {
   budget: "nats that one pass may risk. Larger: fewer passes, more mistakes",
   charge: "by what a position is charged: its formula over pairs, or a map that was fitted to measured prices",
   draw: "from what the positions of a pass are drawn: each from its own marginal, or shifted by those drawn before it (coupled: by learnt tables, probed: by exact ones)",
+  defer: "nats: a position of which learnt tables expect to lose more, given what was drawn before it, waits for a later pass",
+  late: "nats: unless it fits at the end of the pass, with at most so much expected of all that the pass fills",
   penalty: "how heavily shared information counts against the budget",
   entropy_weight: "how heavily a position's own uncertainty counts against the budget",
   order: "which position is tried first",
