@@ -98,7 +98,7 @@ def test_rules_are_ones_that_can_be_written_today(page: Path) -> None:
         for key, _, value in (part.partition("=") for part in options.rstrip(".,").split(",")):
             known = get_args(CATALOGUE[name].__annotations__.get(key))
             allowed = shared.get(key) or (known if get_origin(CATALOGUE[name].__annotations__.get(key)) is Literal else None)
-            assert key in {*parameters(name), *PROBING, *shared, "draw", "defer", "block"}, f"{name}:{options}"
+            assert key in {*parameters(name), *PROBING, *shared, "draw", "defer", "late", "block"}, f"{name}:{options}"
             assert allowed is None or value.isupper() or {*value.split("|")} <= {*allowed}, f"{name}:{options}"
 
 

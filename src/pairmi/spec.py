@@ -174,12 +174,6 @@ def parameters(name: str) -> dict[str, Any]:
     return {key: "probe" if default is MISSING else CHARGES[0] if default is None else default for key, default in found.items()}
 
 
-def described(name: str) -> dict[str, Any]:
-    """What people are told of a rule: its name, what it does, whose it is, and its parameters with their defaults."""
-    about, reference = (CATALOGUE[name].__doc__ or "").splitlines()[0], vars(CATALOGUE[name])["reference"]
-    return {"name": name, "parameters": parameters(name), "about": about, "reference": reference}
-
-
 def looks_at_pairs(text: str) -> bool:
     """Whether the rule of a specification reads mutual information."""
     return "mi" in parameters(parse(text)[0])

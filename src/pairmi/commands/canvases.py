@@ -16,7 +16,7 @@ from torch import Tensor
 from pairmi.backbones.text import MASKS
 from pairmi.canvases import continuation, tokenise
 from pairmi.model import Model
-from pairmi.tasks.protein.fasta import open_text, parse_fasta
+from pairmi.tasks.protein.fasta import is_fasta, open_text, parse_fasta
 from pairmi.types import PairmiError
 
 
@@ -79,6 +79,11 @@ def _record(name: str, line: str) -> tuple[str, str | None]:
     if len(texts) != 1 or not isinstance(texts[0], str):
         raise PairmiError(f'{name}: expected a JSON object with one "text", "canvas" or "prompt", and perhaps an "id"')
     return texts[0], None if record.get("id") is None else str(record["id"])
+
+
+def reads_fasta(argument: str | None) -> bool:
+    """Whether a canvas argument is a FASTA file."""
+    return argument is not None and os.path.isfile(argument) and is_fasta(Path(argument))
 
 
 def text_options(options: argparse.Namespace) -> dict[str, Any]:

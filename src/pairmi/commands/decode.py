@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.canvases import symbol_id
-from pairmi.commands.canvases import Canvas, checked_canvases, text_options
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
 from pairmi.commands.document import document
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
     job = Filling(model, options.rule, sampling, options.trace, options.batch)
     outcomes = engine.run(job, _batches(job, checked_canvases(model, options, partial(_search, model, options))))
     done = (one for outcome in settled(outcomes, _report) for one in outcome.value or ())
-    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=None))
+    filled = iter(tqdm(done, desc="decode", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas)))
     header = {"backbone": model.name, "rule": options.rule, "seed": options.seed, "temperature": options.temperature}
     if options.json:
         pieces = document(header, (_record(model, canvas, out, options.trace) for canvas, out in filled))

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from pairmi import api
 from pairmi.blocks import Window, checked_block, leftmost
-from pairmi.commands.canvases import Canvas, checked_canvases, text_options
+from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
 from pairmi.commands.document import document
 from pairmi.loading import load
 from pairmi.mi.sampled import SampledProbe
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     probe = probing(options.form, options.floor, options.draws, options.error, options.batch)  # refused before anything is computed
     kind = {"draws": probe.draws, "error": options.error} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
     settings = {"backbone": model.name, "mi": options.mi, "form": probe.form} | kind
-    canvases = tqdm(checked_canvases(model, options), desc="mi", unit="canvas", file=sys.stderr, disable=None)
+    canvases = tqdm(checked_canvases(model, options), desc="mi", unit="canvas", file=sys.stderr, disable=not reads_fasta(options.canvas))
     found = _drawn(model, ((canvas, _measured(model, canvas, options)) for canvas in canvases), options)
     if options.json:
         pieces = document(settings, (_record(model, canvas, mi, options) for canvas, mi in found))

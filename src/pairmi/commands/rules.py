@@ -5,13 +5,21 @@ import json
 
 from pairmi.loading import EMBEDDED
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import COMMITS, DRAWS, ESTIMATES, described
+from pairmi.spec import COMMITS, DRAWS, ESTIMATES, parameters
 from pairmi.tasks.tables import WORLDS
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi rules`."""
-    rows = [told | {"parameters": told["parameters"] | {"commit": COMMITS[0], "draw": DRAWS[0]}} for told in map(described, CATALOGUE)]
+    rows = [
+        {
+            "name": name,
+            "parameters": parameters(name) | {"commit": COMMITS[0], "draw": DRAWS[0]},
+            "about": (rule.__doc__ or "").splitlines()[0],
+            "reference": vars(rule)["reference"],
+        }
+        for name, rule in CATALOGUE.items()
+    ]
     if options.json:
         print(json.dumps(rows))
         return

@@ -18,7 +18,7 @@ from pairmi.mi.table import TableHead
 from pairmi.model import Model
 from pairmi.results import Step
 from pairmi.selectors.catalogue import CATALOGUE
-from pairmi.spec import CHARGES, DRAWS, ESTIMATES, described, parse
+from pairmi.spec import CHARGES, DRAWS, ESTIMATES, parameters, parse
 from pairmi.types import PairmiError, Selector
 from pairmi.web.work import Event, Watch, watched
 
@@ -75,7 +75,7 @@ def estimates(model: Model) -> list[str]:
 
 
 def _rule(name: str) -> Event:
-    kinds, told = get_type_hints(CATALOGUE[name]), described(name)
+    kinds = get_type_hints(CATALOGUE[name])
     shown = [
         {
             "name": key,
@@ -83,11 +83,12 @@ def _rule(name: str) -> Event:
             "kind": "mi" if key == "mi" else type(default).__name__,
             "choices": list(CHARGES) if key == "charge" else list(get_args(kinds[key])) if get_origin(kinds[key]) is Literal else [],
         }
-        for key, default in told["parameters"].items()
+        for key, default in parameters(name).items()
     ]
     shown.append({"name": "draw", "default": DRAWS[0], "kind": "str", "choices": list(DRAWS)})  # which every rule takes
     shown += [{"name": name, "default": None, "kind": "float", "choices": []} for name in ("defer", "late")]  # with learnt tables
-    return told | {"parameters": shown}
+    about = (CATALOGUE[name].__doc__ or "").splitlines()[0]
+    return {"name": name, "about": about, "reference": vars(CATALOGUE[name])["reference"], "parameters": shown}
 
 
 def read(model: Model, canvas: str) -> Int[Tensor, " L"]:
