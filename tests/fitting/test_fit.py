@@ -21,6 +21,7 @@ from pairmi.fitting.data import read_data
 from pairmi.fitting.job import Fit
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
+from pairmi.pricing.interval import unseen_loss
 from pairmi.spec import rule
 from pairmi.training.sequences import SequenceStates
 from pairmi.types import PairmiError, Prediction, Tokens, Vocab
@@ -300,4 +301,18 @@ def test_where_a_sequence_takes_long_there_are_fewer_budgets_and_settings(tmp_pa
     job.clock.add("calibrate", max(0.0, job.until("tune") - 7.0))
     stages.tuned(job, 10.0, "position")
     tested = [one["rule"].rpartition("=")[2] for record in job.ledger.found.values() for one in record.get("tested", ())]
-    assert tested[:2] == ["0.02", "0.12"]
+    assert tested[:2] == ["0.005", "0.04"]
+
+
+def test_a_promise_needs_sequences_more_than_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    job = stages.calibrated(fitting(tmp_path, 1.0, said))
+    (canvas,) = {tuple(one.tolist()) for one in job.data.canvases}
+    for limit, per in ((0.05, "position"), (0.05 * len(canvas), "sequence")):
+        needed = stages.needed_for(job, limit, per)
+        assert unseen_loss(needed) / len(canvas) <= 0.05 / 4 < unseen_loss(needed - 1) / len(canvas)
+    assert stages.needed_for(job, 10.0, "position") == stages.FEWEST
+    assert stages.needed_for(job, 1e-9, "position") == stages.MOST
+    monkeypatch.setattr(stages, "walk_seconds", lambda _: job.until("tune") / (needed + 1))  # time for one setting on so many
+    stages.tuned(job, 0.05, "position")
+    assert re.search(rf"tune: up to \d settings on {needed} sequences", said[-2])

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pairmi import tuning
 from pairmi.fitting.job import Fit
 from pairmi.pricing.calibrate import NothingLost, calibrate, reliability
+from pairmi.pricing.interval import unseen_loss
 from pairmi.selectors.charge import Calibration
 from pairmi.types import PairwiseMI, Selector
 
@@ -88,13 +89,24 @@ def calibrated(fit: Fit) -> Fit:
     return replace(fit, model=replace(model, calibration=Calibration.from_about(found["calibration"])))
 
 
+def needed_for(fit: Fit, limit: float, per: tuning.Per) -> int:
+    """Sequences of which what none of them may have shown takes at most a quarter of the limit: with fewer nothing can be promised."""
+    unit = (
+        1.0
+        if per == "sequence"
+        else sum(1 / int((one == fit.model.vocab.size).sum()) for one in fit.data.canvases) / len(fit.data.canvases)
+    )
+    return next((n for n in range(FEWEST, MOST) if unit * unseen_loss(n) <= limit / 4), MOST)
+
+
 def tuned(fit: Fit, max_loss: float, per: tuning.Per) -> dict[str, Any]:
     """The fastest setting that keeps the limit, with its evidence."""
     family = fit.family
     with fit.clock.stage("tune"):
-        count = fit.decided("tune", lambda: sequences_for(fit, fit.until("tune"), TESTED))
+        time, needed = fit.until("tune"), needed_for(fit, max_loss, per)
+        count = fit.decided("tune", lambda: max(sequences_for(fit, time, TESTED), min(needed, sequences_for(fit, time, 1))))
         step = fit.decided("step", lambda: 1 + min(2, int(TESTED * count * walk_seconds(fit) / max(1.0, fit.until("tune")))))
-        family = family[step - 1 :: step]  # where few can be tested, these are further apart
+        family = family[::step]  # where few can be tested, these are further apart, from the safest
         fit.say(f"tune: up to {len(family)} settings on {count} sequences, at most {max_loss:g} nats a {per}")
         limit: dict[str, Any] = {"max_loss": max_loss, "per": per}
 
