@@ -53,14 +53,21 @@ class Plan:
     checked: tuple[float, ...] = CHECKED
     levels: tuple[Level, ...] = ()  # that budgets are made true by; none: as `calibrate` left them
     later: tuple[Level, ...] = ()  # and others that were measured afterwards: checks
-    parts: tuple[int, ...] = (1, 1, 1)  # times that so many are checked at each budget, on other draws each, and taken together
+    more: tuple[tuple[float, int], ...] = ()  # budgets that are checked on more, on other draws each, and how many; all are taken together
     family: str = FAMILY  # from safe to fast, that the rule is chosen of
     limit: float = 0.01  # nats a position, that the rule may lose
 
 
 PLANS = {
     "sudoku": Plan(
-        81, 96, 320, 256, levels=BOARDS, later=((0.033, 600, 2), (0.063, 500, 1)), parts=(1, 3, 1), family=f"{CHARGED}budget=0.006|0.012"
+        81,
+        96,
+        320,
+        256,
+        levels=BOARDS,
+        later=((0.033, 600, 2), (0.063, 500, 1)),
+        more=((0.06, 64),) * 5,
+        family=f"{CHARGED}budget=0.006|0.012",
     ),
     "protein": Plan(64, 24, 128, 96),
     "antiberty": Plan(118, 4, 12, 0, (0.05, 0.2, 0.6), (0.1, 0.3), ((0.05, 12, 0), (0.2, 12, 0), (0.6, 12, 0)), limit=0.03),
@@ -164,18 +171,18 @@ def lost(model: Model, canvases: list[Int[Tensor, " _"]], charge: Calibration, b
 
 def check_keys(name: str, charge: Calibration, budget: float) -> list[dict[str, Any]]:
     """What the records of the parts of a check are found under."""
-    plan = PLANS[name]
-    about = key_of(name) | {"what": "reliability", "sequences": plan.check, "calibration": charge.about(), "budget": budget}
-    parts = dict(zip(plan.checked, plan.parts, strict=False))[budget]
-    return [about | ({"part": part} if part else {}) for part in range(parts)]
+    about = key_of(name) | {"what": "reliability", "calibration": charge.about(), "budget": budget}
+    sizes = [PLANS[name].check, *(count for wanted, count in PLANS[name].more if wanted == budget)]
+    return [about | {"sequences": count} | ({"part": part} if part else {}) for part, count in enumerate(sizes)]
 
 
 def checked(name: str, model: Model, ledger: Ledger) -> list[dict[str, Any]]:
     """What passes lose at some budgets, on other draws."""
     assert isinstance(model.calibration, Calibration)
-    charge, canvases = model.calibration, canvases_for(model, name, PLANS[name].check, PLANS[name].calibrate)
+    charge = model.calibration
     for budget in PLANS[name].checked:
         for key in check_keys(name, charge, budget):
+            canvases = canvases_for(model, name, key["sequences"], PLANS[name].calibrate)
             ledger.measured(key, partial(lost, model, canvases, charge, budget, CHECK_SEED + key.get("part", 0)))
     return checks_of(name, ledger)
 

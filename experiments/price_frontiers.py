@@ -34,6 +34,9 @@ from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 
 CHARGED = "mi-bound:charge=calibrated,"
 FORMER = {"sudoku": (-0.11045082005306428, 1.0526697861660517)}  # offset and slope that its head shipped with before it had levels
+AS_PRINTED = (
+    "Calibrated settings were measured again; the others stand as printed before, and their prices count as known in intervals.\n\n"
+)
 PRINTED = "Printed before budgets were made true by levels:"
 
 
@@ -201,14 +204,21 @@ def printed_checks(text: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def printed_prices(section: str) -> list[dict[str, Any]]:
-    """What the long table of a section says."""
-    begin, whole = section.find("<summary>"), re.search(r"decoding takes ([\d.]+) passes", section)
-    if begin < 0 or whole is None:
+    """What the long table of a section says, as records: a price counts for every sequence, for nothing is known of each."""
+    begin, told = (
+        section.find("<summary>"),
+        re.search(r"(\d+) sequences, .*?commits? ([^;]*); sequential decoding takes ([\d.]+) passes", section),
+    )
+    if begin < 0 or told is None:
         return []
-    rows = table_of(section[begin:].partition("</details>")[0])
-    return [
-        {"rule": one["rule"], "nats": float(one["nats"]), "passes": float(one["passes"]), "rows": float(whole.group(1))} for one in rows
-    ]
+    size, about = int(told.group(1)), {"rows": float(told.group(3)), "seed": 0, "sequences": int(told.group(1))}
+    about["provenance"] = {"commit": told.group(2)}
+    found = []
+    for one in table_of(section[begin:].partition("</details>")[0]):
+        plain = {"rule": one["rule"], "interval": [float(end) for end in one["95 %"].strip("[]").split(",")]}
+        plain |= {name: float(one.get(name, 0)) for name in ("nats", "passes", "acceptance", "probe_rows")}
+        found.append(about | plain | {"each": [plain["nats"]] * size})
+    return found
 
 
 def renamed(text: str, name: str, charge: Calibration) -> str:
@@ -234,8 +244,10 @@ def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: i
     sections, missing = dict[str, tuple[str, str]](), list[str]()
     for name, scene in SCENES.items():
         kept = before.get(headline(scene.title))
-        if name in found and (kept is None or not missing_rules(found[name], scene)):
-            sections[scene.title] = scene.model, section(name, scene.title, scene.model, scene.rules, found[name], figures, scene.note)
+        if name in found and (kept is None or all(rule in rules_of(found[name]) for rule in scene.rules if rule.startswith(CHARGED))):
+            old = [one for one in printed_prices(kept or "") if one["rule"] in set(scene.rules) - rules_of(found[name])]
+            every, note = [*found[name], *old], (AS_PRINTED if old else "") + scene.note
+            sections[scene.title] = scene.model, section(name, scene.title, scene.model, scene.rules, every, figures, note)
         elif kept is not None:
             charge = charge_of(scene.model, calibrations) if PRINTED in kept else None
             sections[scene.title] = scene.model, kept if charge is None else renamed(kept, scene.model, charge)
@@ -257,9 +269,9 @@ def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: i
     )
 
 
-def missing_rules(records: Sequence[Mapping[str, Any]], scene: Scene) -> list[str]:
-    """What was not measured again."""
-    return [rule for rule in scene.rules if rule not in {record["rule"] for record in records}]
+def rules_of(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The rules that were measured."""
+    return {record["rule"] for record in records}
 
 
 def main() -> None:

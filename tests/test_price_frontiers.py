@@ -100,8 +100,9 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
         settings = {"scene": "generating", "rule": one["rule"], "sequences": 48, "seed": 0}
         ledger.add(key_of("sudoku") | settings | own, one)
     (tmp_path / "price-exact.json").write_text(json.dumps(EXACT))
-    kept = "### Proteins of 64 residues\n\n64 sequences, as printed; sequential decoding takes 64 passes.\n\n"
-    kept += "| rule | passes | nats | acceptance |\n| --- |\n| mi-bound:budget=0.02 | 18 | 0.4 | 0.9 |\n\nPasses of a calibrated setting.\n"
+    kept = "### Proteins of 64 residues\n\n64 sequences, as printed, commits abc, def; sequential decoding takes 64 passes.\n\n"
+    kept += "| rule | passes | nats | 95 % | acceptance |\n| --- |\n| mi-bound:budget=0.02 | 18 | 0.4 | [0.3, 0.5] | 0.9 |\n"
+    kept += "\nPasses of a calibrated setting.\n"
     stale = "### 9x9 Sudoku from the empty board\n\nof another day\n"
     lines = ["## Is a budget what a pass loses?", "", "| model | budget | charged | measured | error | worst | passes | sequences |"]
     lines += [
@@ -139,10 +140,10 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
     ]
     assert "Not measured: " in text
     assert text.count("64 sequences, as printed") == 1  # no record says anything of it
-    assert "<summary>all 1 settings</summary>\n\n| rule | passes | nats | acceptance |\n" in text
-    assert printed_prices(printed(text)["Proteins of 64 residues"]) == [
-        {"rule": "mi-bound:budget=0.02", "passes": 18.0, "nats": 0.4, "rows": 64.0}
-    ]
+    assert "<summary>all 1 settings</summary>\n\n| rule | passes | nats | 95 % | acceptance |\n" in text
+    (old,) = printed_prices(printed(text)["Proteins of 64 residues"])
+    assert (old["rule"], old["passes"], old["nats"], old["rows"]) == ("mi-bound:budget=0.02", 18.0, 0.4, 64.0)
+    assert (old["interval"], old["each"], old["provenance"]) == ([0.3, 0.5], [0.4] * 64, {"commit": "abc, def"})
     assert "Not measured yet: minimal 9x9 puzzles with one solution, antibody chains" in text
     assert "| mi-bound:charge=calibrated,budget=0.04" in text
     assert "| mi-bound:charge=calibrated,budget=0.01" not in text  # of another calibration
@@ -168,7 +169,7 @@ def test_a_section_of_a_former_calibration_says_what_its_budgets_are_called_now(
 
 
 def test_levels_that_are_measured_later_are_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), later=((0.05, 9, 1),), parts=(2, 1, 1)))
+    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), later=((0.05, 9, 1),), more=((0.02, 5),)))
     ledger, (plan, shipped) = Ledger(), (PLANS["protein"], {"calibration": INVENTED.about()})
     ledger.add(calibration_key("protein"), shipped)
     for key in level_keys("protein", INVENTED, (*plan.levels, *plan.later)):  # passes lose twice what they may spend
@@ -180,7 +181,7 @@ def test_levels_that_are_measured_later_are_checks(monkeypatch: pytest.MonkeyPat
     assert asked(made, 0.05) == pytest.approx(0.1)
     (found,) = checks_of("protein", ledger)
     assert (found["budget"], found["measured"]) == (pytest.approx(0.1), 0.1)
-    assert [key.get("part") for key in check_keys("protein", made, 0.02)] == [None, 1]
+    assert [(key.get("part"), key["sequences"]) for key in check_keys("protein", made, 0.02)] == [(None, 1), (1, 5)]
     assert len(check_keys("protein", made, 0.06)) == 1
 
 
@@ -209,3 +210,29 @@ def test_every_rule_of_the_catalogue_is_in_a_scene() -> None:
 
     for name in price_frontiers.SCENES:
         assert {rule.partition(":")[0] for rule in price_frontiers.SCENES[name].rules} >= set(CATALOGUE) - {"sequential"}
+
+
+def test_rules_that_were_not_measured_again_stand_beside_those_that_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = price_frontiers.Scene("sudoku", 48, "9x9 Sudoku from the empty board", tuple(one["rule"] for one in FOUND))
+    monkeypatch.setattr(price_frontiers, "SCENES", {"generating": scene, "protein": price_frontiers.SCENES["protein"]})
+    ledger, calibrations, out = Ledger(), Ledger(), tmp_path / "price.md"
+    ours = [one for one in FOUND if "calibrated" in one["rule"]]
+    for one in FOUND:
+        charge = {"calibration": charge_of("sudoku", calibrations)} if one in ours else {}
+        ledger.add(key_of("sudoku") | {"scene": "generating", "rule": one["rule"], "sequences": 48, "seed": 0} | charge, one)
+    out.write_text(price_frontiers.page(tmp_path, ledger, calibrations, out, 0))
+    assert price_frontiers.AS_PRINTED not in out.read_text()
+    few = Ledger()
+    for record in ledger.found.values():
+        if "calibrated" in record["rule"]:
+            few.add(
+                record["settings"],
+                {name: value for name, value in record.items() if name not in ("settings", "provenance")} | {"passes": 6.0},
+            )
+    for _ in range(2):
+        out.write_text(price_frontiers.page(tmp_path, few, calibrations, out, 0))
+    text = out.read_text()
+    assert text.count(price_frontiers.AS_PRINTED) == 1
+    assert re.search(r"\| top-k:k=2 +\| 41 +\| 0.3 +\| \[0.15, 0.6\] ", text)
+    assert re.search(r"\| mi-bound:charge=calibrated,budget=0.04 +\| 0.5 +\| 6 ", text)
+    assert "0.09 to 0.20" in text  # 6 by 67.7 and by 30

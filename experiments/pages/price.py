@@ -133,7 +133,8 @@ def section(name: str, title: str, model: str, wanted: Sequence[str], records: S
         if probing and spent
         else ""
     )
-    commits = ", ".join(dict.fromkeys(record["provenance"]["commit"][:7] for record in records))
+    told = [commit for record in records for commit in record["provenance"]["commit"].split(", ")]
+    commits = ", ".join(dict.fromkeys(commit[:7] for commit in told))
     return (
         f"### {headline(title)}\n\n{note}{records[0]['sequences']} sequences, `{model}`, bfloat16, seed {records[0]['seed']}, "
         f"commits {commits}; sequential decoding takes {records[0]['rows']:.3g} passes.{absent}\n\n![frontier](figures/price_{name}.png)\n\n"

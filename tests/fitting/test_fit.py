@@ -21,6 +21,7 @@ from pairmi.fitting.data import read_data
 from pairmi.fitting.job import Fit
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
+from pairmi.pricing.interval import unseen_loss
 from pairmi.spec import rule
 from pairmi.training.sequences import SequenceStates
 from pairmi.types import PairmiError, Prediction, Tokens, Vocab
@@ -296,8 +297,28 @@ def test_where_a_sequence_takes_long_there_are_fewer_budgets_and_settings(tmp_pa
     job.clock.add("head", 33.0)  # 9 seconds until calibrations should end
     monkeypatch.setattr(stages, "walk_seconds", lambda _: 0.5)
     job = stages.calibrated(job)
-    assert said[0] == "calibrate: 2 budgets, up to 4 times 3 sequences"
+    (size,) = {len(one) for one in job.data.canvases}
+    assert said[0] == f"calibrate: 2 budgets, up to 4 times {max(3, 100 // size)} sequences"
     job.clock.add("calibrate", max(0.0, job.until("tune") - 7.0))
-    stages.tuned(job, 10.0, "position")
+    stages.tuned(job, 0.1, "position")
     tested = [one["rule"].rpartition("=")[2] for record in job.ledger.found.values() for one in record.get("tested", ())]
-    assert tested[:2] == ["0.02", "0.12"]
+    assert tested[0] == "0.04"
+    assert [stages.spaced(job.family, 3, limit)[:2] for limit in (0.1, 0.001)] == [
+        [f"mi-bound:charge=calibrated,budget={budget}" for budget in budgets] for budgets in ((0.04, 0.2), (0.005, 0.04))
+    ]
+    assert stages.spaced(job.family, 1, 0.1) == job.family
+
+
+def test_a_promise_needs_sequences_more_than_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    job = stages.calibrated(fitting(tmp_path, 1.0, said))
+    (canvas,) = {tuple(one.tolist()) for one in job.data.canvases}
+    size = len(canvas)
+    assert stages.per_position(job, 0.05, "position") == (0.05, pytest.approx(1 / size))
+    assert stages.per_position(job, 0.05 * size, "sequence") == (pytest.approx(0.05), pytest.approx(1 / size))
+    needed = stages.needed_for(0.05, 1 / size)
+    assert unseen_loss(needed) / size <= 0.05 / 4 < unseen_loss(needed - 1) / size
+    assert (stages.needed_for(10.0, 1 / size), stages.needed_for(1e-9, 1 / size)) == (stages.FEWEST, stages.MOST)
+    monkeypatch.setattr(stages, "walk_seconds", lambda _: job.until("tune") / (needed + 1))  # time for one setting on so many
+    stages.tuned(job, 0.05, "position")
+    assert re.search(rf"tune: up to \d settings on {needed} sequences", said[-2])

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pairmi import tuning
 from pairmi.fitting.job import Fit
 from pairmi.pricing.calibrate import NothingLost, calibrate, reliability
+from pairmi.pricing.interval import unseen_loss
 from pairmi.selectors.charge import Calibration
 from pairmi.types import PairwiseMI, Selector
 
@@ -18,7 +19,7 @@ ROUNDS = 4
 RULES = (*(f"top-k:k={k}" for k in (2, 4, 8)), *(f"eb:budget={b}" for b in (0.1, 1, 4)), "threshold:threshold=0.9", "mi-guided:budget=1")
 TESTED = 5  # settings that tuning tries before one fails, as a guess
 FEWEST, MOST = 8, 512  # sequences of a measurement
-BARELY = 3  # sequences of a calibration, where each takes long: then at every other budget
+BARELY, ROWS = 3, 100  # sequences of a calibration and about their positions, where it takes long: then at every other budget
 TRIED = 4  # sequences that the first guess of a cost is measured on
 T = TypeVar("T")
 SEEDS = {"calibrate": 1_000_003, "check": 2_000_003}  # other draws than those that tune and price
@@ -64,7 +65,8 @@ def calibrated(fit: Fit) -> Fit:
     with fit.clock.stage("calibrate"):
         timed(fit, {"what": "trial"}, TRIED, lambda: fit.price("mi-bound:budget=0.1", TRIED))
         short = fit.decided("short", lambda: sequences_for(fit, fit.until("calibrate"), 2 * len(BUDGETS), 0) < FEWEST)
-        budgets, fewest = (BUDGETS[1::2], BARELY) if short else (BUDGETS, FEWEST)
+        barely = max(BARELY, int(ROWS * per_position(fit, 0.0, "position")[1]))
+        budgets, fewest = (BUDGETS[1::2], barely) if short else (BUDGETS, FEWEST)
         count = fit.decided("calibrate", lambda: sequences_for(fit, fit.until("calibrate"), ROUNDS * len(budgets), fewest))
         given, asked = fit.given(count), list[float]()
         fit.say(f"calibrate: {len(budgets)} budgets, up to {ROUNDS} times {count} sequences")
@@ -88,13 +90,35 @@ def calibrated(fit: Fit) -> Fit:
     return replace(fit, model=replace(model, calibration=Calibration.from_about(found["calibration"])))
 
 
+def per_position(fit: Fit, limit: float, per: tuning.Per) -> tuple[float, float]:
+    """A limit in nats a position, and the share of a sequence that a position is."""
+    unknown = [int((one == fit.model.vocab.size).sum()) for one in fit.data.canvases]
+    share = sum(1 / count for count in unknown) / len(unknown)
+    return limit if per == "position" else limit * share, share
+
+
+def needed_for(limit: float, share: float) -> int:
+    """Sequences of which what none of them may have shown takes at most a quarter of the limit: with fewer nothing can be promised."""
+    return next((n for n in range(FEWEST, MOST) if share * unseen_loss(n) <= limit / 4), MOST)
+
+
+def spaced(family: Sequence[str], step: int, limit: float) -> list[str]:
+    """Every so many of the settings; those whose budget a pass is far below the limit a position are then left out too.
+
+    A pass fills a position at least, so that no more is lost a position than a pass.
+    """
+    safe = sum(float(spec.rpartition("=")[2]) <= limit / 2 for spec in family)
+    return list(family[max(0, safe - 1) :: step] if step > 1 else family)
+
+
 def tuned(fit: Fit, max_loss: float, per: tuning.Per) -> dict[str, Any]:
     """The fastest setting that keeps the limit, with its evidence."""
-    family = fit.family
+    lost, share = per_position(fit, max_loss, per)
     with fit.clock.stage("tune"):
-        count = fit.decided("tune", lambda: sequences_for(fit, fit.until("tune"), TESTED))
+        time, needed = fit.until("tune"), needed_for(lost, share)
+        count = fit.decided("tune", lambda: max(sequences_for(fit, time, TESTED), min(needed, sequences_for(fit, time, 1))))
         step = fit.decided("step", lambda: 1 + min(2, int(TESTED * count * walk_seconds(fit) / max(1.0, fit.until("tune")))))
-        family = family[step - 1 :: step]  # where few can be tested, these are further apart
+        family = spaced(fit.family, step, lost)  # where few can be tested, these are further apart
         fit.say(f"tune: up to {len(family)} settings on {count} sequences, at most {max_loss:g} nats a {per}")
         limit: dict[str, Any] = {"max_loss": max_loss, "per": per}
 
@@ -129,7 +153,7 @@ def checked(fit: Fit) -> list[dict[str, Any]]:
 
 def priced(fit: Fit, rule: str) -> list[dict[str, Any]]:
     """The tuned rule, its neighbours in the family, and rules without MI, all on the same sequences: as many as time allows."""
-    rules = dict.fromkeys((rule, *fit.family[1::2], *RULES))
+    rules = dict.fromkeys(spec for spec in (rule, *fit.family[1::2], *RULES) if spec != "sequential")  # that loses nothing
     with fit.clock.stage("price"):
         count = fit.decided("price", lambda: sequences_for(fit, fit.until("price"), len(rules)))
         fit.say(f"price: {len(rules)} rules on {count} sequences")
