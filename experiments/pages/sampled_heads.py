@@ -27,7 +27,7 @@ def line(one: Record) -> Record:
     """A head as a line of a table."""
     work = one["settings"]
     if "sizes" not in work:
-        return {"head": f"in the package, on `{work.get('form', 'kl')}`", "R2": one["R2"], "Spearman": one["Spearman"]}
+        return {"head": "in the package", "R2": one["R2"], "Spearman": one["Spearman"]}
     shape = f"{work['sizes']['inner']}/{work['sizes']['forms']}x{work['sizes']['rank']}"
     start = "from the one in the package" if work["start"] else "from nothing"
     return {"head": f"{start}, {shape}", "loss": work["loss"]} | {name: one[name] for name in COLUMNS[2:]}
@@ -53,7 +53,7 @@ def picture(records: Path, names: list[str], file: Path) -> None:
             if mine:
                 axis.plot([one["rows"] for one in mine], [one["R2"] for one in mine], marker="o", ms=4, label=label)
         for one in found:
-            if one["settings"].get("head") and "form" not in one["settings"]:
+            if one["settings"].get("head"):
                 axis.axhline(one["R2"], color="gray", ls=":", label="in the package")
         axis.set(title=name, xlabel="rows of drawn labels", ylabel="R2, test families", ylim=(0, 1))
         axis.grid(alpha=0.25)
