@@ -10,6 +10,7 @@ families, and of other families such as are measured on, exact or from many draw
     pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only test --seed 1 --each 6 --form kl --floor 0 --positions 4 --shard 128 --states 1536 --out STORE/protein-test
     pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --seed 2 --each 24 --floor 0.02 --positions 1 --shard 64 --states 1536 --out STORE/antiberty-train
     pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 20 --each 6 --floor 0.02 --positions 4 --shard 16 --states 112 --out STORE/antiberty-test
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 1 --each 8 --draws 16 --positions 2 --shard 16 --states 144 --out STORE/antiberty-test-kl
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only train --draws 1 --positions 4 --shard 64 --states 4800 --out STORE/albert-zh-train
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only test --seed 1 --draws 256 --positions 3 --shard 64 --states 384 --out STORE/albert-zh-test
 
@@ -34,7 +35,7 @@ from pairmi.bench.head_cost import cost_records
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import head_file, load, with_head
 from pairmi.provenance import provenance
-from pairmi.store import Labels, read_store
+from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import Distill, DistillConfig, make_head, started
 from pairmi.training.length_buckets import typical_share
 from pairmi.training.loop import learning_rate
@@ -88,6 +89,17 @@ def scored(name: str, file: str, test: Labels) -> Record:
         "pairs": len(truth),
         "mean MI": float(truth.mean()),
     }
+
+
+def beyond(labels: Labels, symbols: int) -> Record:
+    """How much of `kl` labels is above min(H_i, H_j), which no mutual information is and no head says; R2 of the labels cut there."""
+    true, cut = [], []
+    for _, some in labels.by_length():
+        allowed = triangle(torch.minimum(some.entropies[:, :, None], some.entropies[:, None]))
+        true.append(some.mi[some.known(symbols)])
+        cut.append(torch.minimum(some.mi, allowed)[some.known(symbols)])
+    whole, least = torch.cat(true).double(), torch.cat(cut).double()
+    return {"share above": 1 - float(least.sum() / whole.sum()), "R2 of the rest": fidelity.r2(least, whole), "states": len(labels)}
 
 
 def best(job: Distill, steps: int) -> tuple[int, float]:
@@ -155,16 +167,19 @@ def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
     depends = {"heads": name, "test": len(test), "form": how["form"], "draws": settings.get("draws"), "positions": settings["positions"]}
     if SETTINGS[name].onward:
         ledger.measured(depends | {"head": "in the package"}, lambda: scored(name, name, test))
+    named = tested if how["form"] == "kl" else read_store(options.store / f"{name}-test-kl")[0]
+    ledger.measured({"heads": name, "beyond": len(named)}, lambda: beyond(named, load(name).vocab.size))
     rows = int(drawn.rows.sum())
     every = [
         work for work in works(name, rows) if not options.shares or work["budget"] in [round(share * rows) for share in options.shares]
     ]
 
     @functools.cache
-    def job() -> Distill:
+    def job() -> Distill:  # for as many labels as any head needs that is not made yet
         model, of = load(name, precision="bfloat16"), SETTINGS[name]
+        some = within_rows(drawn, max(work["budget"] for work in every if ledger.find(depends | work) is None))
         config = DistillConfig(batch=BATCH, precision="bfloat16")
-        return Distill(model, make_head("low-rank", model, of.layers, of.sizes, 0), of.layers, drawn, settings, config, held_out=stop)
+        return Distill(model, make_head("low-rank", model, of.layers, of.sizes, 0), of.layers, some, settings, config, held_out=stop)
 
     for work in every:
 

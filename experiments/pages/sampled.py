@@ -4,7 +4,7 @@ import argparse
 from statistics import NormalDist
 from typing import Any
 
-from pages.sampled_heads import COST, heads_table, made, measured, picture
+from pages.sampled_heads import COST, beyond, heads_table, made, measured, picture
 from pages.sections import kept
 from pairmi.bench import report
 from pairmi.provenance import provenance
@@ -48,7 +48,8 @@ def heads(found: dict[str, Record], options: argparse.Namespace) -> str:
     if drawn:
         picture(options.heads, drawn, options.out.parent / "figures" / "sampled_heads.png")
     shown = "\n![heads](figures/sampled_heads.png)\n" if drawn else ""
-    return HEADS.format(shown=shown, parts="\n".join(heads_of(options, name) for name in names))
+    parts = "\n".join(heads_of(options, name) for name in names)
+    return HEADS.format(shown=shown, beyond=beyond(options.heads, names), parts=parts)
 
 
 def heads_of(options: argparse.Namespace, name: str) -> str:
@@ -176,6 +177,12 @@ HEADS = """
 ## Heads over rows
 
 Made by `python experiments/sampled_heads.py protein antiberty`, which names the commands that made the labels. Every head is trained on some of them and stopped where it explains most of a third of the test families; R2 is on the others. The text model's heads are in [text.md](text.md). Shapes are width / forms x rank; a `poisson` loss has, as the squared error, its least at the mean whatever the noise.
+
+What is drawn is the `kl` form, joint + KL(mixture || marginal): where a model contradicts itself, it may be more than min(H_i, H_j), which is the most that a mutual information can be and a head can say. Of the test states that much of it is above, and so much of its variance do the labels explain if they are cut there:
+
+{beyond}
+
+AntiBERTy, trained with 15 % masks, contradicts itself where most is unknown; no head can learn its `kl`. So it learns the `joint` form from pruned probes, at one position of many states.
 {shown}{parts}"""
 
 HEADS_OF = """

@@ -9,13 +9,20 @@ from pairmi.pairs.picture import pyplot
 
 Record = dict[str, Any]
 COLUMNS = ("head", "loss", "rows", "states", "stopped at", "R2", "Spearman")
+BEYOND = ("backbone", "states", "share above", "R2 of the rest")
 COST = ("parameters", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
 
 
 def measured(records: Path, name: str) -> list[Record]:
     """Every head of a backbone, those in the package first."""
-    found = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name]
+    found = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name and "beyond" not in one["settings"]]
     return sorted(found, key=lambda one: (one["settings"].get("start", False), one["settings"].get("budget", 0)))
+
+
+def beyond(records: Path, names: list[str]) -> str:
+    """How much of the `kl` form no mutual information could be, a line for each backbone."""
+    found = {one["settings"]["heads"]: one for one in Ledger(records).found.values() if "beyond" in one["settings"]}
+    return report.table([{"backbone": name} | found[name] for name in names if name in found], BEYOND)
 
 
 def made(records: Path, name: str) -> list[Record]:
