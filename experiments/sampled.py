@@ -66,6 +66,7 @@ COLUMNS = (  # of what is measured over seeds
     "`interval` covers",
     "its upper end / value",
 )
+LABELS = "exact and tail, one in a stratum (rules, labels)"
 WAYS: dict[str, tuple[int, int]] = {  # of spending rows: draws (0 = every symbol) and positions of a state (0 = all)
     "every symbol, all positions": (0, 0),
     "every symbol, 4 positions": (0, 4),
@@ -188,7 +189,7 @@ def variances(p: Float[Tensor, " V"], f: Float[Tensor, "J V"], draws: int) -> di
     likely = p.argsort(descending=True)
     tail = torch.cat([p.sum()[None], p.sum() - p[likely].cumsum(0)])[: draws + 1][None].clamp_min(0)
     found = {"plain": strata_variance(p / p.sum(), f, [draws])}
-    for name, each in (("exact and tail, two in a stratum (measurements)", 2), ("exact and tail, one in a stratum (rules, labels)", 1)):
+    for name, each in (("exact and tail, two in a stratum (measurements)", 2), (LABELS, 1)):
         exact = int(split(tail, draws, each))
         count, rest = draws - exact, p.clone()
         rest[likely[:exact]] = 0
@@ -226,6 +227,13 @@ def compared(found: Tables, draws: Sequence[int]) -> list[Record]:
     total = {k: [variances(p, f, k) for p, f in found] for k in draws}
     sums = {k: {name: sum(one[name] for one in each) for name in each[0]} for k, each in total.items()}
     return [{"way": name} | {f"K = {k}": sums[k][name] / sums[k]["plain"] for k in draws} for name in sums[draws[0]]]
+
+
+def noise(found: Tables, draws: Sequence[int]) -> Record:
+    """The variance of drawn labels over that of what is to be learnt: the MI of the pairs of a canvas, each from one side."""
+    signal = float(torch.cat([f @ p for p, f in found]).var(unbiased=False))
+    drawn = {k: sum(len(f) * variances(p, f, k)[LABELS] for p, f in found) / sum(len(f) for _, f in found) for k in draws}
+    return {f"K = {k}": variance / signal for k, variance in drawn.items()}
 
 
 def controlled(found: Tables) -> Record:
@@ -313,7 +321,8 @@ def parts(options: argparse.Namespace, ledger: Ledger) -> dict[str, Callable[[],
     def ways() -> Record:
         known = {name: tables(load(name), canvas) for name, canvas in (("protein", PROTEIN), ("antiberty", HEAVY))}
         controls = [{"backbone": name} | controlled(found) for name, found in known.items()]
-        return {name: compared(found, (2, 4, 8, 16)) for name, found in known.items()} | {"controls": controls}
+        noises = [{"backbone": name} | noise(found, (1, 2, 4, 8, 16)) for name, found in known.items()]
+        return {name: compared(found, (2, 4, 8, 16)) for name, found in known.items()} | {"controls": controls, "noises": noises}
 
     def errors() -> Record:
         backbone, tokens = worlds()["protein"]

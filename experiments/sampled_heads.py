@@ -1,14 +1,16 @@
-"""Heads from drawn labels over the number of rows, for docs/sampled.md and docs/text.md: how far more rows take them.
+"""Heads from cheap labels over the number of rows, for docs/sampled.md and docs/text.md: how far more rows take them.
 
     python experiments/sampled_heads.py protein antiberty albert-zh [--store DIR] [--records FILE] [--shares S ...]
 
-Every head is a line of --records, and what is there is not made again; `--samples FASTA` only writes AntiBERTy's samples. The labels must be
-in --store: drawn ones of training families, and of test families such as are measured on, exact or from many draws.
+Every head is a line of --records, and what is there is not made again. The labels must be in --store: those to learn from of training
+families, and of other families such as are measured on, exact or from many draws. AntiBERTy's sequences are its own, one by one
+(antibody_results.py) and, the first 120, by `mi-bound:budget=0.25`; its reference is that of the test there.
 
-    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only train --each 6 --draws 1 --positions 4 --shard 64 --states 1152 --out STORE/protein-train
-    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only test --seed 1 --each 6 --form kl --floor 0 --positions 4 --shard 128 --states 512 --out STORE/protein-test
-    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --each 12 --draws 1 --positions 4 --shard 64 --states 768 --out STORE/antiberty-train
-    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only test --seed 1 --each 12 --form kl --floor 0 --positions 4 --shard 128 --states 512 --out STORE/antiberty-test
+    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only train --each 48 --draws 1 --positions 4 --shard 256 --states 12288 --out STORE/protein-train
+    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only test --seed 1 --each 6 --form kl --floor 0 --positions 4 --shard 128 --states 1536 --out STORE/protein-test
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --seed 2 --each 24 --floor 0.02 --positions 1 --shard 64 --states 1536 --out STORE/antiberty-train
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 20 --each 6 --floor 0.02 --positions 4 --shard 16 --states 112 --out STORE/antiberty-test
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 1 --each 8 --draws 16 --positions 2 --shard 16 --states 144 --out STORE/antiberty-test-kl
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only train --draws 1 --positions 4 --shard 64 --states 4800 --out STORE/albert-zh-train
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only test --seed 1 --draws 256 --positions 3 --shard 64 --states 384 --out STORE/albert-zh-test
 
@@ -17,26 +19,27 @@ with the sizes below; here the step to stop at is chosen on a third of the test 
 """
 
 import argparse
+import copy
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-import pairmi
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.bench import fidelity
 from pairmi.bench.head import predicted_by
 from pairmi.bench.head_cost import cost_records
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import head_file, load, with_head
-from pairmi.store import Labels, read_store
+from pairmi.provenance import provenance
+from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import Distill, DistillConfig, make_head, started
 from pairmi.training.length_buckets import typical_share
 from pairmi.training.loop import learning_rate
-from pairmi.training.optimizer import Rates
+from pairmi.training.optimizer import MuonAdamW, Rates
 
 Record = dict[str, Any]
 EVERY, PATIENCE = 50, 8  # steps between two looks at the families to stop by, and looks without progress that end a training
@@ -46,30 +49,21 @@ RECORDS = Path(__file__).parent / "records"
 
 @dataclass(frozen=True)
 class Heads:
-    """What is made for one backbone: a head of this shape for shares of the rows, from nothing and, if there is one, from the shipped."""
+    """What is made for one backbone: a head of this shape for shares of the rows, from nothing and for some from the shipped one."""
 
     layers: tuple[int, ...]
     sizes: Mapping[str, int]
-    shares: tuple[float, ...]  # of the rows that the labels cost
-    steps: tuple[int, ...]  # at most, of each
-    shipped: bool = True
+    steps: int  # at most
+    onward: tuple[float, ...] = ()  # the shares for which a head goes on from the shipped one
 
 
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of the rows that the labels cost
 FLAT = {"places": 4, "hops": 0, "edges": 4, "reach": 0}
 SETTINGS = {  # shapes of the shipped heads, where there are any
-    "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, (1.0, 0.25), (150, 100)),
-    "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, (1.0, 0.5), (200, 150)),
-    "albert-zh": Heads((3, 4), {"inner": 32, "forms": 8, "rank": 8, "mixer": 16} | FLAT, (1.0, 0.5, 0.25), (250, 150, 200), shipped=False),
+    "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, 800, (1.0, 0.25)),
+    "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, 600, (1.0, 0.25)),
+    "albert-zh": Heads((3, 4), {"inner": 32, "forms": 8, "rank": 8, "mixer": 16} | FLAT, 400),
 }
-
-
-def write_samples(file: Path, count: int = 120) -> None:
-    """AntiBERTy's own sequences of 108-125 residues, each a family of its own; in a quarter of the passes of sequential decoding."""
-    model = load("antiberty", head="antiberty", precision="bfloat16")
-    lengths = np.random.default_rng(0).integers(108, 126, count)
-    out = pairmi.decode(model, ["." * int(n) for n in np.sort(lengths)], "mi-bound:budget=0.25,order=information", batch_size=32)
-    print(f"{np.mean([one.passes for one in out]):.1f} passes a sequence")
-    file.write_text("".join(f">sample{n} cluster={n}\n{one.text}\n" for n, one in enumerate(out)))
 
 
 def halves(test: Labels) -> tuple[Labels, Labels]:
@@ -97,6 +91,17 @@ def scored(name: str, file: str, test: Labels) -> Record:
     }
 
 
+def beyond(labels: Labels, symbols: int) -> Record:
+    """How much of `kl` labels is above min(H_i, H_j), which no mutual information is and no head says; R2 of the labels cut there."""
+    true, cut = [], []
+    for _, some in labels.by_length():
+        allowed = triangle(torch.minimum(some.entropies[:, :, None], some.entropies[:, None]))
+        true.append(some.mi[some.known(symbols)])
+        cut.append(torch.minimum(some.mi, allowed)[some.known(symbols)])
+    whole, least = torch.cat(true).double(), torch.cat(cut).double()
+    return {"share above": 1 - float(least.sum() / whole.sum()), "R2 of the rest": fidelity.r2(least, whole), "states": len(labels)}
+
+
 def best(job: Distill, steps: int) -> tuple[int, float]:
     """Train, and leave the head as it was where it explained most of the families to stop by; that step and R2."""
     kept, found, at = {}, -torch.inf, 0
@@ -112,28 +117,34 @@ def best(job: Distill, steps: int) -> tuple[int, float]:
     return at, found
 
 
-def made(name: str, drawn: Labels, settings: Mapping[str, Any], stop: Labels, work: Mapping[str, Any], file: Path) -> Record:
-    """A head for these labels in `file`, with what its making took."""
-    model, of = load(name, precision="bfloat16"), SETTINGS[name]
+def about_to(job: Distill, name: str, labels: Labels, work: Mapping[str, Any]) -> Distill:
+    """The same job with a head of its own, for the first of its labels: what the backbone says of them is known."""
+    other, model, of = copy.copy(job), load(name, precision="bfloat16"), SETTINGS[name]
     head = make_head("low-rank", model, of.layers, work["sizes"], 0)
-    start = started(head, head_file(name)) if work["start"] else ""
-    if not start:
-        head.begin_at(typical_share(drawn))  # type: ignore[operator]
-    rate = 1e-3 if start else 3e-3
-    config = DistillConfig(batch=BATCH, loss=work["loss"], rates=Rates(muon=5 * rate, adam=rate), precision="bfloat16")
-    job = Distill(model, head, of.layers, drawn, settings, config, start=start, held_out=stop)
-    at, r2 = best(job, work["steps"])
-    save_tensors(file, job.head.state_dict(), {"kind": "head", **job.about()})
-    return {"rows": int(drawn.rows.sum()), "states": len(drawn), "stopped at": at, "R2 to stop by": r2}
+    other.start = started(head, head_file(name)) if work["start"] else ""
+    if not other.start:
+        head.begin_at(typical_share(labels))  # type: ignore[operator]
+    rate = 1e-3 if other.start else 3e-3
+    rates = Rates(muon=5 * rate, adam=rate)
+    other.head, other.train, other.states, other.config = head, labels, len(labels), replace(job.config, loss=work["loss"], rates=rates)
+    other.optimizer = MuonAdamW(dict(head.named_parameters()), dict.fromkeys(head.matrices, 1), rates)
+    return other
+
+
+def made(job: Distill, steps: int, file: Path) -> Record:
+    """A head in `file`, with what its making took."""
+    at, r2 = best(job, steps)
+    save_tensors(file, job.head.state_dict(), {"kind": "head", "steps": at, "provenance": provenance(), **job.about()})
+    return {"rows": int(job.train.rows.sum()), "states": len(job.train), "stopped at": at, "R2 to stop by": r2}
 
 
 def works(name: str, rows: int) -> list[Record]:
-    """Every head of a backbone for which labels cost so many rows: its share of them, steps, and whether it goes on from the shipped."""
+    """Every head of a backbone for which labels cost so many rows: its share of them, and whether it goes on from the shipped."""
     of = SETTINGS[name]
     return [
-        {"budget": round(share * rows), "steps": steps, "loss": "poisson", "start": start, "sizes": dict(of.sizes)}
-        for share, steps in zip(of.shares, of.steps, strict=True)
-        for start in ((False, True) if of.shipped else (False,))
+        {"budget": round(share * rows), "steps": of.steps, "loss": "poisson", "start": start, "sizes": dict(of.sizes)}
+        for start, shares in ((False, SHARES), (True, of.onward))
+        for share in shares
     ]
 
 
@@ -151,25 +162,32 @@ def file_of(options: argparse.Namespace, name: str, work: Record) -> Path:
 
 def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
     """All heads of a backbone, and the one in the package, on the same states."""
-    stop, test = halves(read_store(options.store / f"{name}-test")[0])
-    (drawn, settings), depends = read_store(options.store / f"{name}-train"), {"heads": name, "test": len(test)}
-    if SETTINGS[name].shipped:
+    (tested, how), (drawn, settings) = (read_store(options.store / f"{name}-{part}") for part in ("test", "train"))
+    stop, test = halves(tested)
+    depends = {"heads": name, "test": len(test), "form": how["form"], "draws": settings.get("draws"), "positions": settings["positions"]}
+    if SETTINGS[name].onward:
         ledger.measured(depends | {"head": "in the package"}, lambda: scored(name, name, test))
-        if (joint := options.store / f"{name}-test-joint").is_dir():
-            ledger.measured(
-                depends | {"head": "in the package", "form": "joint"}, lambda: scored(name, name, halves(read_store(joint)[0])[1])
-            )
+    named = tested if how["form"] == "kl" else read_store(options.store / f"{name}-test-kl")[0]
+    ledger.measured({"heads": name, "beyond": len(named)}, lambda: beyond(named, load(name).vocab.size))
     rows = int(drawn.rows.sum())
     every = [
         work for work in works(name, rows) if not options.shares or work["budget"] in [round(share * rows) for share in options.shares]
     ]
+
+    @functools.cache
+    def job() -> Distill:  # for as many labels as any head needs that is not made yet
+        model, of = load(name, precision="bfloat16"), SETTINGS[name]
+        some = within_rows(drawn, max(work["budget"] for work in every if ledger.find(depends | work) is None))
+        config = DistillConfig(batch=BATCH, precision="bfloat16")
+        return Distill(model, make_head("low-rank", model, of.layers, of.sizes, 0), of.layers, some, settings, config, held_out=stop)
+
     for work in every:
 
         def measure(work: Record = work, file: Path = file_of(options, name, work)) -> Record:  # noqa: B008 (called at once)
-            about = made(name, within_rows(drawn, work["budget"]), settings, stop, work, file)
+            about = made(about_to(job(), name, within_rows(drawn, work["budget"]), work), work["steps"], file)
             return about | scored(name, str(file), test) | {"bytes": file.stat().st_size}
 
-        print(name, ledger.measured(depends | work, measure))
+        print(name, ledger.measured(depends | work, measure), flush=True)
     best_of = max(every, key=lambda work: ledger.find(depends | work)["R2 to stop by"])  # type: ignore[index]
     print(name, ledger.measured(depends | best_of | {"cost": True}, lambda: cost(name, str(file_of(options, name, best_of)))))
 
@@ -180,11 +198,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs/sampled"), help="where the labels are")
     parser.add_argument("--records", type=Path, default=RECORDS / "sampled_heads.jsonl")
     parser.add_argument("--shares", nargs="*", type=float, help="make the heads of these shares of the rows only")
-    parser.add_argument("--samples", type=Path, help="write AntiBERTy's samples here")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.samples:
-        write_samples(options.samples)
     for name in options.models:
         curve(name, options, Ledger(options.records))
 

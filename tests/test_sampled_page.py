@@ -27,6 +27,13 @@ def test_variances_are_those_of_the_definition() -> None:
     assert PAGE["systematic_variance"](FLAT, f, 2).tolist() == pytest.approx([0.25, 0.0], abs=1e-3)  # worse than plain draws, and better
 
 
+def test_noise_is_relative_to_what_varies_over_pairs() -> None:
+    f = torch.tensor([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]], dtype=torch.float64)  # MI 1/2 and 1: variance 1/16
+    found = PAGE["noise"]([(FLAT, f)], (1, 2))
+    assert found["K = 1"] == pytest.approx(0.125 / 0.0625)  # a draw of the first has variance 1/4, of the second none
+    assert found["K = 2"] == pytest.approx(found["K = 1"] / 2)
+
+
 def test_a_control_that_knows_everything_leaves_nothing() -> None:
     factor = torch.tensor([0.5, 2.0, 1.0, 0.5], dtype=torch.float64)
     tables = [(FLAT, mi * factor.expand(3, -1)) for mi in (0.3, 0.7)]

@@ -9,13 +9,20 @@ from pairmi.pairs.picture import pyplot
 
 Record = dict[str, Any]
 COLUMNS = ("head", "loss", "rows", "states", "stopped at", "R2", "Spearman")
+BEYOND = ("backbone", "states", "share above", "R2 of the rest")
 COST = ("parameters", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
 
 
 def measured(records: Path, name: str) -> list[Record]:
     """Every head of a backbone, those in the package first."""
-    found = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name]
+    found = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name and "beyond" not in one["settings"]]
     return sorted(found, key=lambda one: (one["settings"].get("start", False), one["settings"].get("budget", 0)))
+
+
+def beyond(records: Path, names: list[str]) -> str:
+    """How much of the `kl` form no mutual information could be, a line for each backbone."""
+    found = {one["settings"]["heads"]: one for one in Ledger(records).found.values() if "beyond" in one["settings"]}
+    return report.table([{"backbone": name} | found[name] for name in names if name in found], BEYOND)
 
 
 def made(records: Path, name: str) -> list[Record]:
@@ -27,7 +34,7 @@ def line(one: Record) -> Record:
     """A head as a line of a table."""
     work = one["settings"]
     if "sizes" not in work:
-        return {"head": f"in the package, on `{work.get('form', 'kl')}`", "R2": one["R2"], "Spearman": one["Spearman"]}
+        return {"head": "in the package", "R2": one["R2"], "Spearman": one["Spearman"]}
     shape = f"{work['sizes']['inner']}/{work['sizes']['forms']}x{work['sizes']['rank']}"
     start = "from the one in the package" if work["start"] else "from nothing"
     return {"head": f"{start}, {shape}", "loss": work["loss"]} | {name: one[name] for name in COLUMNS[2:]}
@@ -53,7 +60,7 @@ def picture(records: Path, names: list[str], file: Path) -> None:
             if mine:
                 axis.plot([one["rows"] for one in mine], [one["R2"] for one in mine], marker="o", ms=4, label=label)
         for one in found:
-            if one["settings"].get("head") and "form" not in one["settings"]:
+            if one["settings"].get("head"):
                 axis.axhline(one["R2"], color="gray", ls=":", label="in the package")
         axis.set(title=name, xlabel="rows of drawn labels", ylabel="R2, test families", ylim=(0, 1))
         axis.grid(alpha=0.25)

@@ -1,5 +1,6 @@
 """Whatever a user gives as a canvas becomes tokens here, checked: text or token ids, one or many."""
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -46,7 +47,7 @@ def one_or_many(function: Callable[Concatenate[Any, Any, Options], tuple[list[Fo
 def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:
     """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill (or nothing), no contradiction."""
     size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
-    tokens = model.vocab.encode(canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
+    tokens = _read(model.vocab, canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
     if not len(tokens):
         raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
     if model.length is not None and len(tokens) != model.length:
@@ -66,6 +67,14 @@ def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool 
     return tokens
 
 
+def _read(vocab: Vocab, text: str, name: str) -> Int[Tensor, " L"]:
+    """The tokens of a text; a warning where they are those of another one, but for spaces, as of a tokenizer without capitals."""
+    tokens = vocab.encode(text, name)
+    if vocab.tokenizer is not None and "".join((read := vocab.decode(tokens)).split()) != "".join(text.split()):
+        warnings.warn(f"{name}: the tokenizer of this model reads it as {read!r}", stacklevel=3)
+    return tokens
+
+
 def continuation(model: Backbone, prompt: Any, new_tokens: int, chat: bool = False, name: str = "prompt") -> Int[Tensor, " L"]:
     """A text and as many unknown positions behind it; with `chat` the text is a question, put as the model's chat template does."""
     if not isinstance(prompt, str):
@@ -77,7 +86,7 @@ def continuation(model: Backbone, prompt: Any, new_tokens: int, chat: bool = Fal
         if not isinstance(vocab.tokenizer, Text):
             raise PairmiError(f"{name}: chat=True is for text models; this one has no tokenizer")
         prompt = vocab.tokenizer.chat(prompt)
-    given = vocab.encode(prompt, name)
+    given = _read(vocab, prompt, name)
     if longest is not None and len(given) + new_tokens > longest:
         raise PairmiError(f"{name}: {len(given)} tokens and {new_tokens} new ones are too many for this model; at most {longest} in all")
     return tokenise(model, torch.cat([given, torch.full((new_tokens,), vocab.size)]), name)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,14 @@ def test_text_that_cannot_be_is_refused_in_one_line(zh: Model, text: str, messag
     with pytest.raises(PairmiError, match=message) as told:
         pairmi.decode(zh, text, "eb")
     assert "\n" not in str(told.value)
+
+
+def test_text_that_does_not_come_back_as_it_was_is_told(zh: Model) -> None:
+    with pytest.warns(UserWarning, match=r"^canvas: the tokenizer of this model reads it as 'hello world \[MASK\]'$"):
+        pairmi.decode(zh, "Hello WORLD [MASK]", "eb")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pairmi.decode(zh, "现代 [MASK] 的", "eb")  # spaces are none of its symbols
 
 
 def test_prompts_that_cannot_be_are_refused(zh: Model) -> None:
