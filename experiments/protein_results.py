@@ -71,7 +71,7 @@ def table_2(maker: Maker, setup: Setup, settings: Sequence[str], train: Path | N
 def proteins(model: Model, options: argparse.Namespace) -> Record:
     texts = [record.text for record in read_proteins(options.validation, model.longest)]
     setup = natural(texts, options.proteins, str(options.validation), options.tried)
-    maker = Maker(model, Ledger(options.work / f"sequences-{options.precision}.jsonl"))
+    maker = Maker(model, Ledger(options.work / f"protein-sequences-{options.precision}.jsonl"))
     settings = thinned(all_settings(), options.every)
     return table_2(maker, setup, settings, options.train, options, options.out.parent / "figures" / "protein.png")
 
@@ -183,7 +183,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=4, help="contacts: a context masks 2 / blocks of a sequence")
     parser.add_argument("--deals", type=int, default=1, help="contacts: how often the blocks are dealt")
     parser.add_argument("--records", type=Path, default=Path("experiments/records/protein.jsonl"))
-    parser.add_argument("--work", type=Path, default=Path("runs/protein"), help="where the sequences are kept")
+    parser.add_argument("--work", type=Path, default=Path("experiments/records"), help="where the sequences are kept")
     parser.add_argument("--only", choices=PARTS, help="measure this part and write no page")
     parser.add_argument("--out", type=Path, default=Path("docs/protein-results.md"))
     return parser.parse_args()

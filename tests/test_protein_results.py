@@ -63,6 +63,8 @@ def test_one_command_makes_the_page_and_goes_on_where_it_stopped(tmp_path: Path,
     ):
         assert part in text
     assert text.count("Not measured.") == 1  # no structures were given
+    measured = "protein_results.py --precision float32 --train FASTA --validation FASTA --proteins 12 --tried 12 --every 99 --scored 2"
+    assert f"{measured}` (" in text
     for figure in ("protein", "protein_head"):
         assert (out.parent / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
     files = [tmp_path / "records.jsonl", *(tmp_path / "work").iterdir()]
@@ -71,5 +73,10 @@ def test_one_command_makes_the_page_and_goes_on_where_it_stopped(tmp_path: Path,
     assert out.read_text() == text  # one part alone writes no page
     run(monkeypatch, *command, "--pdb", str(tmp_path / "pdb"))
     assert "categorical Jacobian, APC" in out.read_text()
+    assert f"{measured} --pdb PDB --structures 1 --deals 1` (" in out.read_text()
     assert all(file.read_bytes().startswith(content) for file, content in zip(files, before, strict=True))  # nothing was measured again
     assert files[1].read_bytes() == before[1]
+    run(monkeypatch, "--model", backbone, "--out", str(out), "--records", str(tmp_path / "none.jsonl"))
+    kept = out.read_text()
+    assert "protein_results.py --precision float32` (" in kept  # nothing was measured: every part names the commit that it comes from
+    assert kept.count("(Measured at commit ") == 4

@@ -154,10 +154,19 @@ def previous(file: Path, title: str) -> str | None:
     return body if body.startswith("(Measured at") or commit is None else f"(Measured at commit {commit[1]}.) {body}"
 
 
+def command(found: dict[str, Record | None], options: argparse.Namespace) -> str:
+    """What measures the parts that were measured now; those that were not name their own commit."""
+    flags = f" --proteins {options.proteins} --tried {options.tried or options.proteins} --every {options.every} --scored {options.scored}"
+    touching = f" --pdb PDB --structures {options.structures} --deals {options.deals}"
+    given = (" --train FASTA --validation FASTA", "perplexity"), (flags, "proteins"), (touching, "contacts")
+    told = "".join(text for text, part in given if found[part] is not None)
+    return f"python experiments/protein_results.py --precision {options.precision}{told}"
+
+
 def page(found: dict[str, Record | None], model: Model, options: argparse.Namespace) -> str:
-    def section(name: str, text: Callable[[Record], str]) -> str:
+    def section(name: str, text: Callable[[Record], str], without: str = "Not measured.") -> str:
         part = found[name]
-        return previous(options.out, TITLES[name]) or "Not measured." if part is None else text(part)
+        return previous(options.out, TITLES[name]) or without if part is None else text(part)
 
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     perplexity = section(
@@ -181,7 +190,7 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
     )
     return f"""# Proteins: what dependence buys
 
-(AntiBERTy, a pretrained model of antibodies: [antibody-results.md](antibody-results.md).) Printed by `python experiments/protein_results.py --train FASTA --validation FASTA --pdb PDB --proteins {options.proteins} --tried {options.tried or options.proteins} --every {options.every} --scored {options.scored} --deals {options.deals} --precision {options.precision}` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
+(AntiBERTy, a pretrained model of antibodies: [antibody-results.md](antibody-results.md).) Printed by `{command(found, options)}` ({about}; weights {identify(model)}, matrix products in {options.precision}). Times were taken on a shared machine and are rough.
 
 ## {TITLES["perplexity"]}
 
@@ -193,7 +202,7 @@ def page(found: dict[str, Record | None], model: Model, options: argparse.Namesp
 
 ## {TITLES["head"]}
 
-{HEADS if found["head"] is None else head_section(found["head"])}
+{section("head", head_section, HEADS)}
 
 ## {TITLES["contacts"]}
 
