@@ -55,6 +55,7 @@ ORDER = (
     "Words in text",
     "Exact worlds",
 )
+OTHERS = ("embedded price", "embedded cost", "words")  # of tables that other models have: the newest count
 REFERENCES = ("sequential", "eb:budget=0.1", "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4")
 EARLIER = "commits 093e501 to e890692 with the same tables before they had learnt doubt (cca0f60e2cb5735e); those records are not in the repository"
 LIMITS = """## Limits
@@ -197,7 +198,10 @@ def current(records: Iterable[Record], tables: str, charge: Charge | None) -> li
     """Without what was measured with other learnt tables than these, or with another calibration of what they leave."""
     couplings = [(record, (record["settings"].get("resolved") or {}).get("coupling")) for record in records]
     couplings = [(record, coupling.get("tables") if isinstance(coupling, dict) else coupling) for record, coupling in couplings]
-    kept = [record for record, coupling in couplings if not isinstance(coupling, str) or coupling == tables]
+    couplings = [(record, coupling if isinstance(coupling, str) else None) for record, coupling in couplings]
+    newest = {record["settings"].get("weights"): coupling for record, coupling in couplings if coupling and record["settings"]["what"] in OTHERS}
+    allowed = {tables, None, *newest.values()}
+    kept = [record for record, coupling in couplings if coupling in allowed]
     kept = [record for record in kept if record["settings"].get("tables", tables) == tables]
     bias = charge.about()["bias"] if isinstance(charge, Calibration) else None
 
