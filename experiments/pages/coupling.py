@@ -55,7 +55,7 @@ ORDER = (
     "Words in text",
     "Exact worlds",
 )
-OTHERS = ("embedded price", "embedded cost", "words")  # of tables that other models have: the newest count
+OTHERS = ("embedded price", "embedded cost", "embedded words")  # of tables that other models have: the newest count
 REFERENCES = ("sequential", "eb:budget=0.1", "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4")
 EARLIER = "commits 093e501 to e890692 with the same tables before they had learnt doubt (cca0f60e2cb5735e); those records are not in the repository"
 LIMITS = """## Limits
@@ -281,7 +281,7 @@ def made(by: Mapping[str, list[Record]], out: Path) -> list[str]:
         parts.append("## Cost\n\nThey take turns; one thread.\n\n" + "".join(f"* {line}\n" for line in lines))
     parts += [*models.speed(by["speed"]), *models.doubt(by["doubt"]), *models.budgets(by["budgets"]), *models.fidelity(by["mi"])]
     parts += models.sweep(by["sweep plain"], by["sweep verified"], gathered)
-    parts += models.embedded(by["embedded price"], by["embedded"], by["embedded cost"])
+    parts += models.embedded(by["embedded price"], by["embedded"], by["embedded cost"], by["embedded words"])
     parts += [*models.curve(by["curve"]), *models.others(by["others"]), *models.words(by["words"])]
     if by["worlds"]:
         lines = [

@@ -29,6 +29,7 @@ from pairmi.types import PairmiError, Selector, Tokens, Turn
 RULES = ("top-k:k=8", "top-k:k=4", "top-k:k=8,by=random", "top-k:k=16")  # whose sets are filled, in turn
 HELD_OUT = 8  # of so many sequences one is for validation
 KEPT, OTHERS = 256, 48  # symbols of a large alphabet that are kept of a conditional, and drawn of all others
+ASKED = 6000  # symbols at most that are asked what they do alone
 SPANS = 2  # positions that every second lot masks together, as words are
 FLOOR = -80.0  # log-probabilities below are alike
 
@@ -107,16 +108,19 @@ def abridged(
 
 
 def asked_alone(backbone: Embedded, span: int) -> Float[Tensor, "V 2*span+1 E"]:
-    """How the vectors at so many positions on either side change when one symbol of an unknown canvas becomes known."""
-    size, found = backbone.vocab.size, list[Tensor]()
-    empty, around = torch.full((1, 2 * span + 3), size), torch.cat([torch.arange(span), torch.arange(span + 1, 2 * span + 1)]) + 1
+    """How the vectors at so many positions on either side change when one symbol of an unknown canvas becomes known.
+
+    Of a large alphabet the likeliest symbols there are asked; nothing is known of the others.
+    """
+    size, middle = backbone.vocab.size, torch.tensor([span + 1])
+    empty, around = torch.full((1, 2 * span + 3), size), torch.arange(1, 2 * span + 2)
     with torch.no_grad():
-        before = backbone.vectors(empty, around[None])
-        for some in tqdm(torch.arange(size).split(64), desc="symbols", file=sys.stderr):
-            tokens = empty.repeat(len(some), 1).index_copy(1, torch.tensor([span + 1]), some[:, None])
-            found.append((backbone.vectors(tokens, around.expand(len(some), -1)) - before).half())
-    whole = torch.cat(found)
-    return torch.cat([whole[:, :span], torch.zeros_like(whole[:, :1]), whole[:, span:]], dim=1)
+        before, likely = backbone.vectors(empty, around[None]), backbone(empty).log_probs[0].amax(0)
+        found = torch.zeros(size, *before.shape[1:], dtype=torch.float16)
+        for some in tqdm(likely.topk(min(size, ASKED)).indices.split(128), desc="symbols", file=sys.stderr):
+            tokens = empty.repeat(len(some), 1).index_copy(1, middle, some[:, None])
+            found[some] = (backbone.vectors(tokens, around.expand(len(some), -1)) - before).half()
+    return found.index_fill(1, middle - 1, 0)
 
 
 def moved(head: EmbeddedTables, sets: Filled) -> Float[Tensor, "S Q E"]:
