@@ -86,7 +86,12 @@ def words(ledger: Ledger, options: argparse.Namespace) -> None:
         truth = [[one.text[at : at + 2] for at in what.starts] for one, what in zip(chosen, some, strict=True)]
         for spec in WORDS if model.tables is None else TABLED:
             for seed in tqdm(range(options.seeds), desc=f"words {spec}, {hidden} hidden"):
-                key = {"what": "words" if model.tables is None else "embedded words", "hidden": hidden, "sentences": len(some), "seed": seed} | depends_on(model, spec)
+                key = {
+                    "what": "words" if model.tables is None else "embedded words",
+                    "hidden": hidden,
+                    "sentences": len(some),
+                    "seed": seed,
+                } | depends_on(model, spec)
                 ledger.measured(key, lambda: judged(drawn_words(model, some, spec, seed), truth, lexicon))  # noqa: B023
 
 

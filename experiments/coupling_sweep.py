@@ -39,7 +39,9 @@ def main() -> None:
             if options.having is None or any(part in spec for part in options.having):
                 for first in tqdm(range(0, options.boards, UNIT), desc=spec):
                     part = range(first, min(first + UNIT, options.boards))
-                    found = made(model, ledger, spec, {"seed": SEED, "verify": what == "verified"}, part, [empty] * len(part), f"sweep {what}")
+                    found = made(
+                        model, ledger, spec, {"seed": SEED, "verify": what == "verified"}, part, [empty] * len(part), f"sweep {what}"
+                    )
                 mean = {name: sum(map(float, found[name])) / len(found[name]) for name in ("valid", "passes", "rows")}
                 print(spec, {name: round(value, 3) for name, value in mean.items()}, flush=True)
 

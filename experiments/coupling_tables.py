@@ -56,7 +56,9 @@ def main() -> None:
     file = fit(job, run, steps=options.steps, warmup=50, decay=0.5, save_every=300, evaluate_every=100)
     export(file, options.out or run.with_suffix(".safetensors"), "tables", torch.float16)
     log = read_log(run / "log.jsonl")
-    Ledger(options.records).measured({"what": "embedded", "model": options.model, "steps": options.steps} | job.about(), lambda: {"log": log})
+    Ledger(options.records).measured(
+        {"what": "embedded", "model": options.model, "steps": options.steps} | job.about(), lambda: {"log": log}
+    )
     print(log[-1], flush=True)
 
 

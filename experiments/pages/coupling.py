@@ -200,7 +200,9 @@ def current(records: Iterable[Record], tables: str, charge: Charge | None) -> li
     couplings = [(record, (record["settings"].get("resolved") or {}).get("coupling")) for record in records]
     couplings = [(record, coupling.get("tables") if isinstance(coupling, dict) else coupling) for record, coupling in couplings]
     couplings = [(record, coupling if isinstance(coupling, str) else None) for record, coupling in couplings]
-    newest = {record["settings"].get("weights"): coupling for record, coupling in couplings if coupling and record["settings"]["what"] in OTHERS}
+    newest = {
+        record["settings"].get("weights"): coupling for record, coupling in couplings if coupling and record["settings"]["what"] in OTHERS
+    }
     allowed = {tables, None, *newest.values()}
     kept = [record for record, coupling in couplings if coupling in allowed]
     kept = [record for record in kept if record["settings"].get("tables", tables) == tables]

@@ -67,7 +67,9 @@ class EmbeddedTables(nn.Module):
             self.embeddings: Tensor = nn.Parameter(torch.randn(config.symbols, config.embedding))
         elif tuple(embeddings.shape) != (config.symbols, config.embedding):
             expected = f"{config.symbols} embeddings of {config.embedding} numbers"
-            raise PairmiError(f"EmbeddedTables: expected {expected}, got {tuple(embeddings.shape)}; load the tables with their own backbone")
+            raise PairmiError(
+                f"EmbeddedTables: expected {expected}, got {tuple(embeddings.shape)}; load the tables with their own backbone"
+            )
         else:
             self.register_buffer("embeddings", embeddings.detach().float() / embeddings.float().square().mean().sqrt(), persistent=False)
         if config.span:

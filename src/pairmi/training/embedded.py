@@ -232,7 +232,9 @@ class FitEmbedded:
         """On held-out sequences: the share of KL(conditional || marginal) of the members that were left which the shift explains."""
         with torch.no_grad():
             left = [divergence(self.head, one, moved(self.head, one)).flatten() for one in self.judged]
-            before = [divergence(self.head, one, torch.zeros(*one.symbols.shape[:2], self.head.config.embedding)).flatten() for one in self.judged]
+            before = [
+                divergence(self.head, one, torch.zeros(*one.symbols.shape[:2], self.head.config.embedding)).flatten() for one in self.judged
+            ]
         marginals, nats = (float(torch.cat(x).mean()) for x in (before, left))
         return {"explained": 1 - nats / marginals, "nats": nats, "marginals": marginals}
 
@@ -256,7 +258,7 @@ class FitEmbedded:
 def make_embedded(
     model: Model, layers: Sequence[int] | None, sequences: Sequence[Tensor], config: EmbeddedTraining, span: int = 3
 ) -> FitEmbedded:
-    """The training of fresh tables for any alphabet and length: they read these layers, or those of the model's head, or middle and last."""
+    """The training of fresh tables for any alphabet and length: they read these layers, those of its head, or middle and last."""
     backbone = model.backbone
     if not isinstance(backbone, Layered):
         raise PairmiError(f"train tables: {model.name} offers no choice of layers; take exact tables, draw=probed")
