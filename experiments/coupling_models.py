@@ -23,7 +23,8 @@ from studies.coupling_models import blanked, drawn_words, lighting_up, priced_wa
 from text import Sentence, half_masked, is_ideograph, sentences
 
 SETS = ("top-k:k=4", "top-k:k=8", "top-k:k=16")  # the most confident first
-WORDS = ("sequential", "top-k:k=32", "top-k:k=32,draw=coupled", "top-k:k=32,draw=probed")  # all hidden letters one by one, or in one pass
+WORDS = ("sequential", "top-k:k=32", "top-k:k=32,draw=probed")  # all hidden letters one by one, or in one pass
+TABLED = ("top-k:k=32", "top-k:k=32,draw=coupled")  # with --tables
 TEXT = "text/ud_chinese_gsdsimp_dev.txt.gz"
 HIDDEN = (1, 4)  # words of a sentence
 PICTURE = ("他喜欢读外国□□作品。", "文")
@@ -83,11 +84,14 @@ def words(ledger: Ledger, options: argparse.Namespace) -> None:
     for hidden in HIDDEN:
         some = [blanked(model.vocab.encode(one.text), two_letter_words(one), hidden, model.vocab.size, n) for n, one in enumerate(chosen)]
         truth = [[one.text[at : at + 2] for at in what.starts] for one, what in zip(chosen, some, strict=True)]
-        for spec in WORDS:
-            if "coupled" in spec and model.tables is None:
-                continue  # they are for one's own making: coupling_tables.py
+        for spec in WORDS if model.tables is None else TABLED:
             for seed in tqdm(range(options.seeds), desc=f"words {spec}, {hidden} hidden"):
-                key = {"what": "words", "hidden": hidden, "sentences": len(some), "seed": seed} | depends_on(model, spec)
+                key = {
+                    "what": "words" if model.tables is None else "embedded words",
+                    "hidden": hidden,
+                    "sentences": len(some),
+                    "seed": seed,
+                } | depends_on(model, spec)
                 ledger.measured(key, lambda: judged(drawn_words(model, some, spec, seed), truth, lexicon))  # noqa: B023
 
 

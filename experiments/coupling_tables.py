@@ -40,9 +40,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=("albert-zh", "protein"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--lots", type=int, default=300, help="of labels: 24 sets each")
-    parser.add_argument("--rank", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--lots", type=int, default=100, help="of labels: 24 sets each")
     parser.add_argument("--run", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--records", type=Path, default=Path("experiments/records/coupling.jsonl"))
@@ -51,13 +50,15 @@ def main() -> None:
     model = load(options.model)
     lengths, masked = ((16, 32), (0.3, 0.9)) if options.model == "albert-zh" else ((50, 80), (0.2, 1.0))
     config = EmbeddedTraining(lots=options.lots, lengths=lengths, masked=masked)
-    job = make_embedded(model, None, sequences(model, options.data), config, rank=options.rank)
+    job = make_embedded(model, None, sequences(model, options.data), config)
     run = options.run or Path(f"runs/coupling/{options.model}-tables")
     job.read_labels(run / "labels")
-    file = fit(job, run, steps=options.steps, warmup=50, decay=0.5, save_every=100, evaluate_every=100)
+    file = fit(job, run, steps=options.steps, warmup=50, decay=0.5, save_every=300, evaluate_every=100)
     export(file, options.out or run.with_suffix(".safetensors"), "tables", torch.float16)
     log = read_log(run / "log.jsonl")
-    Ledger(options.records).measured({"what": "embedded", "model": options.model, "steps": options.steps} | job.about(), lambda: {"log": log})
+    Ledger(options.records).measured(
+        {"what": "embedded", "model": options.model, "steps": options.steps} | job.about(), lambda: {"log": log}
+    )
     print(log[-1], flush=True)
 
 

@@ -32,7 +32,7 @@ def others(records: Sequence[Record]) -> list[str]:
     return [f"## Other models\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"] if lines else []
 
 
-def embedded(priced: Sequence[Record], trained: Sequence[Record], costs: Sequence[Record]) -> list[str]:
+def embedded(priced: Sequence[Record], trained: Sequence[Record], costs: Sequence[Record], drawn: Sequence[Record]) -> list[str]:
     """Learnt tables through embeddings, beside marginals and exact tables on the same sets."""
     parts: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in priced:
@@ -57,7 +57,10 @@ def embedded(priced: Sequence[Record], trained: Sequence[Record], costs: Sequenc
         f"In one decoding of {r['boards']:.0f} half-masked sentences of 26 letters by `{r['settings']['rule']}`, {r['members']:.1f} members a pass, they take {r['coupling']:.2f} s beside {r['pass']:.2f} s of passes: {r['share']:.1%}."
         for r in costs
     ]
-    return [f"## Large alphabets\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n\n" + "".join(f"* {note}\n" for note in notes)]
+    text = f"## Large alphabets\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n\n" + "".join(f"* {note}\n" for note in notes)
+    shown = word_lines(drawn)
+    same = "\nWords: hidden two-letter words, all letters in one pass, as in the next section.\n\n"
+    return [text + (f"{same}{report.table(shown, tuple(shown[0]))}\n" if shown else "")]
 
 
 def sweep(plain: Sequence[Record], verified: Sequence[Record], gathered: "Gathered") -> list[str]:
@@ -71,8 +74,8 @@ def sweep(plain: Sequence[Record], verified: Sequence[Record], gathered: "Gather
     return [f"## How limits were chosen\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"] if lines else []
 
 
-def words(records: Sequence[Record]) -> list[str]:
-    """The share of drawn pairs that are words; intervals over sentences."""
+def word_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """By the number of hidden words and the rule."""
     parts: dict[tuple[int, str], list[Record]] = defaultdict(list)
     for record in records:
         parts[record["settings"]["hidden"], record["settings"]["rule"]].append(record)
@@ -83,6 +86,12 @@ def words(records: Sequence[Record]) -> list[str]:
         for name, label in (("known", "in the lexicon"), ("right", "the hidden word")):
             line[label] = _share([r[name] for r in mine])
         lines.append(line)
+    return lines
+
+
+def words(records: Sequence[Record]) -> list[str]:
+    """The share of drawn pairs that are words; intervals over sentences."""
+    lines = word_lines(records)
     if not lines:
         return []
     count, size = records[0]["settings"]["sentences"], records[0]["lexicon"]

@@ -132,7 +132,11 @@ def cost_of_coupling(model: Model, spec: str, canvases: Tensor) -> dict[str, flo
     made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
     passes = sum(one.passes for one in made) / boards
     seconds = {name: watch.seconds[name] for name in ("pass", "coupling")}
-    return seconds | {"share": seconds["coupling"] / seconds["pass"], "members": float((canvases == model.vocab.size).sum()) / boards / passes, "boards": float(boards)}
+    return seconds | {
+        "share": seconds["coupling"] / seconds["pass"],
+        "members": float((canvases == model.vocab.size).sum()) / boards / passes,
+        "boards": float(boards),
+    }
 
 
 def moved_by(model: Model, canvas: Tensor) -> dict[str, Any]:

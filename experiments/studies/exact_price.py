@@ -92,7 +92,7 @@ def _one_by_one(world: Backbone, nodes: _Nodes, sets: Sets, temperature: float) 
         parent, rank, own, late = (x[more] for x in (parent, asked.rank, asked.log_q, asked.waits))
         member = sets.member(parent, rank)
         conditional = tempered(world(nodes.tokens).log_probs[torch.arange(len(parent)), member].double(), temperature)
-        lost = nodes.lost + torch.where(late , 0, kl(conditional, tempered(own, temperature)))
+        lost = nodes.lost + torch.where(late, 0, kl(conditional, tempered(own, temperature)))
         row, symbol = sets.outcomes(conditional > -torch.inf, late)
         chance = torch.where(symbol == WAITS, 0, conditional[row, symbol]).exp()
         nodes, parent = _Nodes(placed(nodes.tokens[row], member[row], symbol), nodes.mass[row] * chance, lost[row]), parent[row]

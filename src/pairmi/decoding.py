@@ -14,7 +14,21 @@ from pairmi.draw import Streams, draw, draw_at, tempered
 from pairmi.model import device_of
 from pairmi.results import Pass, Result, Step
 from pairmi.selectors.wrappers import InBlocks
-from pairmi.types import Backbone, Coupling, PairmiError, PerRow, Positions, Prediction, Ranks, Reason, Selection, Selector, Tokens, Turn, Waiting
+from pairmi.types import (
+    Backbone,
+    Coupling,
+    PairmiError,
+    PerRow,
+    Positions,
+    Prediction,
+    Ranks,
+    Reason,
+    Selection,
+    Selector,
+    Tokens,
+    Turn,
+    Waiting,
+)
 
 Explain = Callable[[Step, int], Pass]  # one row of a step, in words
 

@@ -30,7 +30,7 @@ from worlds import decode, generator, tabular, unknown
 
 MODEL = tiny()
 CANVASES = torch.where(torch.rand(9, 8, generator=generator(1)) < 0.8, 4, 1)
-SIZES = {"inner": 12, "forms": 3, "form_rank": 2, "reach": 3, "hidden": 10, "channels": 3, "pooled": 8, "rank": 5}
+SIZES = {"inner": 12, "forms": 3, "form_rank": 2, "reach": 3, "hidden": 10, "channels": 3, "pooled": 8}
 TRAINING = EmbeddedTraining(batch=6, lots=8, judged=2, turns=1, lengths=(8, 8), masked=(0.6, 1.0))
 
 
@@ -82,8 +82,8 @@ def test_of_a_large_alphabet_the_likeliest_symbols_are_kept_and_the_rest_togethe
     known = (torch.zeros(1, 3, 16), torch.zeros(1, 3, 2), torch.zeros(1, 3), ranks, ranks)
     whole = embedded.Filled(*known, torch.arange(40).expand(1, 3, -1), *padded, torch.zeros(1, 3, 1).int())
     some = replace(whole, symbols=symbols, before=was, after=became, others=others)
-    by = torch.randn(1, 3, 5, generator=generator(3))
-    full = kl(after, torch.log_softmax(before + by @ head.keys(), dim=-1)).float()
+    by = torch.randn(1, 3, 6, generator=generator(3))
+    full = kl(after, torch.log_softmax(before + by @ head.embeddings.t(), dim=-1)).float()
     assert torch.allclose(divergence(head, whole, by), full, atol=1e-4)
     near = divergence(head, some, by)
     assert bool((near < full + 0.02).all())  # what is put together can only hide a difference
@@ -98,7 +98,7 @@ def test_it_learns_and_comes_back_from_its_file(tmp_path: Path) -> None:
     export(file, tmp_path / "tables.safetensors", "tables")
     model = with_tables(MODEL, tmp_path / "tables.safetensors")
     assert rule("top-k:k=3,draw=coupled", model) == Coupled(TopK(3), model.tables)
-    assert torch.equal(model.tables.keys(), one.head.keys())
+    assert torch.equal(model.tables.shift.weight, one.head.shift.weight)
     with pytest.raises(PairmiError, match="has tables that tell no mutual information"):
         rule("mi-bound:mi=tables", model)
     with pytest.raises(PairmiError, match="defer needs draw=coupled and learnt tables, which know what they lose"):
@@ -123,7 +123,7 @@ def test_embeddings_are_the_models_own_where_it_has_them(tmp_path: Path) -> None
     with pytest.raises(PairmiError, match=r"EmbeddedTables: expected 5 embeddings of 32 numbers, got \(4, 32\)"):
         EmbeddedTables(head.config, head.embeddings[:4])
     with pytest.raises(PairmiError, match="EmbeddedConfig: sizes must be >= 1"):
-        replace(head.config, rank=0)
+        replace(head.config, reach=0)
     with pytest.raises(PairmiError, match="offers no choice of layers; take exact tables, draw=probed"):
         make_embedded(Model(tabular(random_table(4, 3, generator(3)))), None, [], TRAINING)
 

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from pairmi.commit import Sampling
 from pairmi.loading import load
@@ -26,10 +27,10 @@ def test_tables_save_passes_at_no_price() -> None:
 
 def test_a_cost_needs_tables() -> None:
     with pytest.raises(PairmiError, match="cost: model 'sudoku4' has no tables"):
-        cost_of_coupling(load("sudoku4"), "top-k")
+        cost_of_coupling(load("sudoku4"), "top-k", torch.full((1, 16), 4))
     with pytest.raises(PairmiError, match="cost: model 'sudoku' has no tables, or top-k draws by none"):
-        cost_of_coupling(load("sudoku"), "top-k")
+        cost_of_coupling(load("sudoku"), "top-k", torch.full((1, 81), 9))
     for spec in ("top-k:k=9,draw=coupled", "top-k:k=9,draw=coupled,defer=0.01"):
-        found = cost_of_coupling(load("sudoku"), spec, boards=1)
+        found = cost_of_coupling(load("sudoku"), spec, torch.full((1, 81), 9))
         assert found["coupling"] > 0
         assert found["members"] <= 9

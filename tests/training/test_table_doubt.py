@@ -49,7 +49,7 @@ def test_training_reads_what_decoding_does() -> None:
         for rank in range(1, members.shape[1]):
             before = torch.tensor([rank - 1])
             state = mine.after(state, before, walks.filled[some].long().gather(1, members[:, [rank - 1]])[:, 0], Counting(MODEL))
-            found.append(mine.judged(state, torch.tensor([rank]))[1])
+            found.append(mine.doubted(state, torch.tensor([rank]))[1])
     assert torch.allclose(torch.cat(found).sort().values, expected.sort().values, rtol=2e-2)  # labels are in half precision
 
 

@@ -76,6 +76,16 @@ class MaskedLM(nn.Module):
         last = self._last()
         return last.weight[list(self.translation.ids.values())] if isinstance(last, nn.Linear) else None
 
+    def vectors(self, tokens: Tokens, places: Places) -> Float[Tensor, "B Q E"]:
+        """What the last linear map reads at some positions: logits are its products with the embeddings."""
+        found = list[Tensor]()
+        handle = self._last().register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
+        try:
+            self.at(tokens, places)
+        finally:
+            handle.remove()
+        return found[0].float()
+
     def _last(self) -> Any:
         return self.network.get_submodule(self.family.output) if self.family.output else self.network.get_output_embeddings()
 

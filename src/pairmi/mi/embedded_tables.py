@@ -10,10 +10,11 @@ from torch.nn import functional
 
 from pairmi.info import entropy
 from pairmi.mi.head import check_prediction, gelu
+from pairmi.mi.hops import sigmoid
 from pairmi.mi.table import LOWEST, TOGETHER, linear
 from pairmi.types import Meter, PairmiError, PerRow, Prediction, State
 
-Pools = tuple[Float[Tensor, "... K"], Float[Tensor, "... K"], Float[Tensor, "... K"]]  # the least, the greatest, the sum of messages
+Pools = tuple[Tensor, Tensor, Tensor]  # the least and the greatest of each channel, and the sum of all that was said
 
 
 @dataclass(frozen=True)
@@ -32,32 +33,33 @@ class EmbeddedConfig:
     hidden: int = 256  # of the network for a drawn symbol and a position that hears of it
     channels: int = 96  # of its messages
     pooled: int = 256  # of the network that reads the pooled messages
-    rank: int = 64  # of the shifts: numbers that all symbols of a position are moved by
+    span: int = 0  # how far on either side it is known what a symbol alone does to its neighbours
 
     def __post_init__(self) -> None:
-        if min(size for name, size in asdict(self).items() if name != "learnt") < 1:
+        if min(size for name, size in asdict(self).items() if name not in ("learnt", "span")) < 1 or self.span < 0:
             raise PairmiError(f"EmbeddedConfig: sizes must be >= 1, got {self}")
 
 
 class EmbeddedTables(nn.Module):
-    """log q(x_j = w | x_i = v, ...) ~ log p_j(w) + (K e_w) . d_j, normalised: e_w is the embedding of w, d_j pools what was drawn.
+    """log q(x_j = w | x_i = v, ...) ~ log p_j(w) + e_w . d_j, normalised: e_w is the embedding of w, d_j pools what was drawn.
 
     A masked language model's logits are products with its output embeddings, so that every true shift is one, too. A drawn (i, v) is
-    heard at j as a small network of (h_i, e_v), of h_j, of bilinear forms of both and of the distance. Over the drawn members
-    each channel is pooled by its most negative, its most positive and its sum; a network of these and h_j gives the few numbers d_j. It
-    begins as the marginals. A drawn symbol costs one message to each other member, a member one product with the embeddings.
+    heard at j as a small network of (h_i, e_v), of h_j, of bilinear forms of both and of the distance; near by it also lends what v does to
+    its neighbours where nothing else is known (`alone`: asked of the model once for each symbol), as far as gates of the pair let it.
+    Over the drawn members what is lent adds up, and each channel is pooled by its most negative, its most positive and its sum; a network
+    of these and h_j gives d_j. It begins as half of what is lent. A drawn symbol costs one message to each other member, a member
+    one product with the embeddings.
     """
 
     kind: ClassVar[str] = "embedded"
     matrices: ClassVar[tuple[str, ...]] = (
         *("inner.weight", "send.weight", "sent.weight", "heard.weight", "sender.weight", "receiver.weight"),
-        *("second.weight", "message.weight", "combine.weight", "own.weight", "weigh.weight"),
+        *("second.weight", "combine.weight", "own.weight", "weigh.weight"),
     )
 
     def __init__(self, config: EmbeddedConfig, embeddings: Float[Tensor, "V E"] | None = None) -> None:
         super().__init__()
         self.config = config
-        self._keys: tuple[tuple[object, ...], Tensor] | None = None
         inner, hidden, pooled, formed = config.inner, config.hidden, config.pooled, config.forms * config.form_rank
         if config.learnt == (embeddings is not None):
             raise PairmiError("EmbeddedTables: expected embeddings of the backbone's, or learnt=True; got both or neither")
@@ -65,9 +67,14 @@ class EmbeddedTables(nn.Module):
             self.embeddings: Tensor = nn.Parameter(torch.randn(config.symbols, config.embedding))
         elif tuple(embeddings.shape) != (config.symbols, config.embedding):
             expected = f"{config.symbols} embeddings of {config.embedding} numbers"
-            raise PairmiError(f"EmbeddedTables: expected {expected}, got {tuple(embeddings.shape)}; load the tables with their own backbone")
+            raise PairmiError(
+                f"EmbeddedTables: expected {expected}, got {tuple(embeddings.shape)}; load the tables with their own backbone"
+            )
         else:
             self.register_buffer("embeddings", embeddings.detach().float() / embeddings.float().square().mean().sqrt(), persistent=False)
+        if config.span:
+            alone = torch.zeros(config.symbols, 2 * config.span + 1, config.embedding, dtype=torch.float16)
+            self.register_buffer("alone", alone)  # at -span, ..., span; nothing at 0
         self.inner = nn.Linear(config.layers * config.width + 2, inner)
         self.send = nn.Linear(inner + config.embedding + 1, inner)
         self.sent, self.heard = nn.Linear(inner, formed, bias=False), nn.Linear(inner, formed, bias=False)
@@ -77,28 +84,19 @@ class EmbeddedTables(nn.Module):
         self.form = nn.Linear(config.forms, hidden)
         self.second = nn.Linear(hidden, hidden)
         self.message = nn.Linear(hidden, config.channels)
-        self.combine = nn.Linear(3 * config.channels, pooled)
+        self.lend = nn.Linear(hidden, config.embedding)
+        heard = 3 * config.channels + config.embedding
+        self.combine = nn.Linear(heard, pooled)
         self.own = nn.Linear(inner, pooled, bias=False)
         self.weigh = nn.Linear(pooled, pooled)
-        self.shift = nn.Linear(pooled + 3 * config.channels, config.rank, bias=False)
-        self.key = nn.Linear(config.embedding, config.rank, bias=False)
-        nn.init.zeros_(self.shift.weight)
+        self.shift, self.trust = nn.Linear(pooled + heard, config.embedding, bias=False), nn.Linear(pooled, config.embedding)
+        for begins in (self.shift.weight, self.lend.weight, self.lend.bias, self.trust.weight, self.trust.bias):
+            nn.init.zeros_(begins)
         nn.init.normal_(self.message.weight, std=0.3 * hidden**-0.5)
 
     def about(self) -> dict[str, Any]:
         """Its shape, for the file that it is kept in."""
         return asdict(self.config)
-
-    def keys(self) -> Float[Tensor, "R V"]:
-        """What each symbol is moved by; of frozen weights it is computed once."""
-        weights = (self.embeddings, self.key.weight)
-        frozen = not torch.is_grad_enabled() and not any(x.is_inference() for x in weights)
-        key = tuple((x.device, x.data_ptr(), x._version) for x in weights) if frozen else None
-        if key is not None and self._keys is not None and self._keys[0] == key:
-            return self._keys[1]
-        made = (self.key.weight @ self.embeddings.t()).contiguous()
-        self._keys = None if key is None else (key, made)
-        return made
 
     def features(self, hidden: Float[Tensor, "*N D"], certainty: Float[Tensor, "*N 2"]) -> Float[Tensor, "*N I"]:
         """What is known of positions, by themselves."""
@@ -113,21 +111,37 @@ class EmbeddedTables(nn.Module):
         return gelu(linear(self.send, torch.cat([inner, drawn, surprise], dim=-1)))
 
     def messages(
-        self, spoken: Float[Tensor, "... I"], inner: Float[Tensor, "... I"], distance: Int[Tensor, "..."]
+        self, spoken: Float[Tensor, "... I"], symbol: Int[Tensor, "..."], inner: Float[Tensor, "... I"], distance: Int[Tensor, "..."]
     ) -> Float[Tensor, "... K"]:
-        """Of those that took symbols to those that hear of it, so many positions further on; the leading dimensions of all broadcast."""
+        """Of those that took symbols to those that hear of it, so many positions further on; the leading dimensions of all broadcast.
+
+        The channels, then what is lent."""
         forms = (linear(self.sent, spoken) * linear(self.heard, inner)).unflatten(-1, (self.config.forms, -1)).sum(-1)
         where = distance.clamp(-self.config.reach, self.config.reach) + self.config.reach
         base = linear(self.form, forms / (2 + forms.abs())) + self.place[where]
         first = ((linear(self.sender, spoken) + linear(self.receiver, inner)) * self.gate[where] + base).relu()
-        return linear(self.message, first + linear(self.second, first).relu())
+        second = first + linear(self.second, first).relu()
+        return torch.cat([linear(self.message, second), self._lent(second, symbol, distance)], dim=-1)
 
-    def moved(self, inner: Float[Tensor, "*N I"], pools: Pools) -> Float[Tensor, "*N R"]:
-        """The few numbers that all symbols are moved by."""
+    def _lent(self, known: Float[Tensor, "... H"], symbol: Int[Tensor, "..."], distance: Int[Tensor, "..."]) -> Float[Tensor, "... E"]:
+        span = self.config.span
+        if not span:
+            return known.new_zeros(*known.shape[:-1], self.config.embedding)
+        near = (distance.abs() <= span)[..., None]
+        return self.alone[symbol, distance.clamp(-span, span) + span].float() * near * sigmoid(linear(self.lend, known))
+
+    def pools(self, said: Float[Tensor, "B N ... K"]) -> Pools:
+        """What is remembered of messages, after each of the first, the second, ... sender."""
+        channels = said[..., : self.config.channels]
+        return channels.clamp_max(0).cummin(1).values, channels.clamp_min(0).cummax(1).values, said.cumsum(1)
+
+    def moved(self, inner: Float[Tensor, "*N I"], pools: Pools) -> Float[Tensor, "*N E"]:
+        """The vector that all symbols are moved by."""
         low, high, total = pools
-        heard = torch.cat([low, high, total / (1 + total.abs() / 4)], dim=-1)
+        channels, lent = total[..., : self.config.channels], total[..., self.config.channels :]
+        heard = torch.cat([low, high, channels / (1 + channels.abs() / 4), lent], dim=-1)
         read = linear(self.weigh, (linear(self.combine, heard) + linear(self.own, inner)).relu()).relu()
-        return linear(self.shift, torch.cat([read, heard], dim=-1))
+        return linear(self.shift, torch.cat([read, heard], dim=-1)) + 2 * sigmoid(linear(self.trust, read)) * lent
 
     def begin(self, prediction: Prediction, members: Int[Tensor, "B M"], backbone: Meter) -> State:
         """The features of the members, in groups of `TOGETHER`; they have heard nothing."""
@@ -138,7 +152,7 @@ class EmbeddedTables(nn.Module):
         with torch.inference_mode(False), torch.no_grad():
             inner = self.features(prediction.hidden[row[:, :, None], where], certainty(prediction.log_probs[row[:, :, None], where]))
             nothing = inner.new_zeros(*where.shape, config.channels)
-        heard = {"low": nothing, "high": nothing, "total": nothing}
+        heard = {"low": nothing, "high": nothing, "total": functional.pad(nothing, (0, config.embedding))}
         return {"members": where, "inner": inner, "log_probs": prediction.log_probs[row, members].float()} | heard
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
@@ -148,8 +162,9 @@ class EmbeddedTables(nn.Module):
             inner, members = state["inner"], state["members"]
             mine, place = inner.flatten(1, 2)[row, rank], members.flatten(1)[row, rank]
             spoken = self.spoken(mine[:, None], symbol[:, None], state["log_probs"][row, rank, symbol][:, None])
-            said = self.messages(spoken[:, None], inner, members - place[:, None, None])
-            low, high = torch.minimum(state["low"], said), torch.maximum(state["high"], said)
+            said = self.messages(spoken[:, None], symbol[:, None, None], inner, members - place[:, None, None])
+            channels = said[..., : self.config.channels]
+            low, high = torch.minimum(state["low"], channels), torch.maximum(state["high"], channels)
         return dict(state) | {"low": low, "high": high, "total": state["total"] + said}
 
     def shifted(self, state: State, rank: PerRow) -> Float[Tensor, "B V"]:
@@ -158,7 +173,7 @@ class EmbeddedTables(nn.Module):
         with torch.inference_mode(False), torch.no_grad():
             inner, low, high, total = (state[name].flatten(1, 2)[row, rank][:, None] for name in ("inner", "low", "high", "total"))
             moved = self.moved(inner, (low, high, total))
-            shift = torch.bmm(moved, self.keys().expand(len(moved), -1, -1))[:, 0]
+            shift = torch.bmm(moved, self.embeddings.t().expand(len(moved), -1, -1))[:, 0]
             return functional.log_softmax(log_p[row, rank] + shift, dim=-1)
 
 

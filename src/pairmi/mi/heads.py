@@ -10,7 +10,7 @@ from pairmi.mi.head import LowRankConfig, LowRankHead
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
 from pairmi.model import innermost
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import Backbone, PairmiError, Places, Tokens
 
 Head = LowRankHead | PairMLPHead
 HEADS: dict[str, tuple[type[Head], type[LowRankConfig] | type[PairMLPConfig]]] = {
@@ -33,12 +33,16 @@ class Layered(Protocol):
 
 
 @runtime_checkable
-class Embedded(Protocol):
+class Embedded(Backbone, Protocol):
     """A backbone whose logits are products of a vector at each position with one for each symbol."""
 
     @property
     def embeddings(self) -> Float[Tensor, "V E"] | None:
         """Those of the symbols; None where it has none after all."""
+        ...
+
+    def vectors(self, tokens: Tokens, places: Places) -> Float[Tensor, "B Q E"]:
+        """Those at some positions of each row."""
         ...
 
 

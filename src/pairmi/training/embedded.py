@@ -29,6 +29,7 @@ from pairmi.types import PairmiError, Selector, Tokens, Turn
 RULES = ("top-k:k=8", "top-k:k=4", "top-k:k=8,by=random", "top-k:k=16")  # whose sets are filled, in turn
 HELD_OUT = 8  # of so many sequences one is for validation
 KEPT, OTHERS = 256, 48  # symbols of a large alphabet that are kept of a conditional, and drawn of all others
+ASKED = 6000  # symbols at most that are asked what they do alone
 SPANS = 2  # positions that every second lot masks together, as words are
 FLOOR = -80.0  # log-probabilities below are alike
 
@@ -45,7 +46,7 @@ class EmbeddedTraining:
     lengths: tuple[int, int] = (16, 32)  # of the pieces that longer sequences are cut into
     masked: tuple[float, float] = (0.3, 0.9)  # how much of a piece is unknown
     each: int = 2  # lots a step
-    rates: Rates = field(default_factory=lambda: Rates(muon=0.015, adam=3e-3, weight_decay=0.05))
+    rates: Rates = field(default_factory=lambda: Rates(muon=0.008, adam=2e-3, weight_decay=0.05))
 
 
 @dataclass(frozen=True)
@@ -106,20 +107,36 @@ def abridged(
     return symbols.int(), *(torch.cat(pair, dim=2) for pair in zip(kept, left, strict=True)), others.int()
 
 
-def moved(head: EmbeddedTables, sets: Filled) -> Float[Tensor, "S Q R"]:
-    """The numbers that members are moved by after 1, ..., M - 1 others were drawn: by running pools."""
+def asked_alone(backbone: Embedded, span: int) -> Float[Tensor, "V 2*span+1 E"]:
+    """How the vectors at so many positions on either side change when one symbol of an unknown canvas becomes known.
+
+    Of a large alphabet the likeliest symbols there are asked; nothing is known of the others.
+    """
+    size, middle = backbone.vocab.size, torch.tensor([span + 1])
+    empty, around = torch.full((1, 2 * span + 3), size), torch.arange(1, 2 * span + 2)
+    with torch.no_grad():
+        before, likely = backbone.vectors(empty, around[None]), backbone(empty).log_probs[0].amax(0)
+        found = torch.zeros(size, *before.shape[1:], dtype=torch.float16)
+        for some in tqdm(likely.topk(min(size, ASKED)).indices.split(128), desc="symbols", file=sys.stderr):
+            tokens = empty.repeat(len(some), 1).index_copy(1, middle, some[:, None])
+            found[some] = (backbone.vectors(tokens, around.expand(len(some), -1)) - before).half()
+    return found.index_fill(1, middle - 1, 0)
+
+
+def moved(head: EmbeddedTables, sets: Filled) -> Float[Tensor, "S Q E"]:
+    """The vectors that members are moved by after 1, ..., M - 1 others were drawn: by running pools."""
     count = sets.members.shape[1] - 1
     inner = head.features(sets.hidden, sets.certainty)
     spoken = head.spoken(inner[:, :count], sets.drawn[:, :count], sets.own[:, :count])
-    said = head.messages(spoken[:, :, None], inner[:, None], sets.members[:, None] - sets.members[:, :count, None])
-    pools = (said.clamp_max(0).cummin(1).values, said.clamp_min(0).cummax(1).values, said.cumsum(1))
-    low, high, total = (torch.cat([x[:, n, n + 1 :] for n in range(count)], dim=1) for x in pools)
+    distance = sets.members[:, None] - sets.members[:, :count, None]
+    said = head.messages(spoken[:, :, None], sets.drawn[:, :count, None].expand_as(distance), inner[:, None], distance)
+    low, high, total = (torch.cat([x[:, n, n + 1 :] for n in range(count)], dim=1) for x in head.pools(said))
     return head.moved(torch.cat([inner[:, n + 1 :] for n in range(count)], dim=1), (low, high, total))
 
 
-def divergence(head: EmbeddedTables, sets: Filled, moved: Float[Tensor, "S Q R"]) -> Float[Tensor, "S Q"]:
+def divergence(head: EmbeddedTables, sets: Filled, moved: Float[Tensor, "S Q E"]) -> Float[Tensor, "S Q"]:
     """KL(conditional || shifted marginal) of what is kept; what all others together become is estimated by some of them."""
-    by = (moved @ head.key.weight).flatten(0, 1)[:, :, None]
+    by = moved.flatten(0, 1)[:, :, None]
     shift, other = (torch.bmm(head.embeddings[which.flatten(0, 1)], by)[:, :, 0] for which in (sets.symbols, sets.others))
     together = other.logsumexp(1, keepdim=True) - math.log(other.shape[1])
     log_q = torch.log_softmax(sets.before.flatten(0, 1) + torch.cat([shift, together], dim=1), dim=1)
@@ -169,9 +186,23 @@ class FitEmbedded:
             found.append(made)
         return found
 
+    def read_alone(self, folder: Path) -> None:
+        """What each symbol does to its neighbours where nothing else is known, from a file in `folder`; if it is missing, it is asked."""
+        file, span, backbone = folder / "alone.safetensors", self.head.config.span, self.model.backbone
+        if not file.is_file() and isinstance(backbone, Embedded):
+            ensure_writable(folder, "train tables: --labels")
+            save_tensors(file, {"alone": asked_alone(backbone, span)}, {"backbone": self.backbone, "span": span})
+        tensors, about = load_tensors(file)
+        if about != {"backbone": self.backbone, "span": span}:
+            raise PairmiError(f"train tables: {file} was made in another way; choose another folder or remove it")
+        own = backbone.embeddings if isinstance(backbone, Embedded) else None
+        self.head.alone.copy_(tensors["alone"].float() * (1.0 if own is None else own.float().square().mean().sqrt()))
+
     def read_labels(self, folder: Path) -> None:
         """The sets that are learnt from, and those that it is judged on, from the files in `folder`; those that are missing are made."""
         ensure_writable(folder, "train tables: --labels")
+        if self.head.config.span:
+            self.read_alone(folder)
         about = json.loads(json.dumps(self.labelled()))
         for number in tqdm(range(-self.config.judged, self.config.lots), desc="labels", unit="lot", file=sys.stderr):
             file = folder / f"lot-{number:04d}.safetensors"
@@ -201,7 +232,9 @@ class FitEmbedded:
         """On held-out sequences: the share of KL(conditional || marginal) of the members that were left which the shift explains."""
         with torch.no_grad():
             left = [divergence(self.head, one, moved(self.head, one)).flatten() for one in self.judged]
-            before = [divergence(self.head, one, torch.zeros(*one.symbols.shape[:2], self.head.config.rank)).flatten() for one in self.judged]
+            before = [
+                divergence(self.head, one, torch.zeros(*one.symbols.shape[:2], self.head.config.embedding)).flatten() for one in self.judged
+            ]
         marginals, nats = (float(torch.cat(x).mean()) for x in (before, left))
         return {"explained": 1 - nats / marginals, "nats": nats, "marginals": marginals}
 
@@ -218,14 +251,14 @@ class FitEmbedded:
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights and the optimiser's state."""
-        weights = {f"model.{name}": tensor.data for name, tensor in self.head.named_parameters()}
+        weights = {f"model.{name}": tensor.data for name, tensor in self.head.state_dict().items()}
         return weights | {f"optimizer.{name}": tensor for name, tensor in self.optimizer.state.items()}
 
 
 def make_embedded(
-    model: Model, layers: Sequence[int] | None, sequences: Sequence[Tensor], config: EmbeddedTraining, rank: int = 64
+    model: Model, layers: Sequence[int] | None, sequences: Sequence[Tensor], config: EmbeddedTraining, span: int = 3
 ) -> FitEmbedded:
-    """The training of fresh tables for any alphabet and length: they read these layers, or those of the model's head, or middle and last."""
+    """The training of fresh tables for any alphabet and length: they read these layers, those of its head, or middle and last."""
     backbone = model.backbone
     if not isinstance(backbone, Layered):
         raise PairmiError(f"train tables: {model.name} offers no choice of layers; take exact tables, draw=probed")
@@ -234,5 +267,6 @@ def make_embedded(
     with torch.no_grad():
         width = reporting(backbone, layers)(torch.full((1, model.length or 4), model.vocab.size)).hidden.shape[2] // len(layers)
     known = backbone.embeddings if isinstance(backbone, Embedded) else None
-    shape = EmbeddedConfig(width, model.vocab.size, 32 if known is None else known.shape[1], len(layers), known is None, rank=rank)
+    size, span = (32, 0) if known is None else (known.shape[1], span)
+    shape = EmbeddedConfig(width, model.vocab.size, size, len(layers), known is None, span=span)
     return FitEmbedded(model, EmbeddedTables(shape, known), layers, sequences, config)
