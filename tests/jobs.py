@@ -27,9 +27,6 @@ class Squares:
     dead: Any = None  # a folder where the dead are remembered: with it, a number kills once only
     pause: float = 0.0
 
-    def on(self, device: str) -> "Squares":
-        raise AssertionError("no device was asked for")
-
     def __call__(self, unit: Unit) -> Outcome:
         time.sleep(self.pause)
         parts, failures = bisect_failures(self._squares, range(unit.start, unit.stop), lambda number: f"number {number}")
@@ -53,9 +50,6 @@ class Patient:
     last: int
     folder: Any
     model: Backbone = XOR
-
-    def on(self, device: str) -> "Patient":
-        raise AssertionError("no device was asked for")
 
     def __call__(self, unit: Unit) -> Outcome:
         done, patience = self.folder / "done", time.monotonic() + 60

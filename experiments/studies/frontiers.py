@@ -15,7 +15,6 @@ from pairmi.bench.stats import paired_difference
 from pairmi.commit import Sampling
 from pairmi.model import Model
 from pairmi.spread.local import Local
-from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.types import PairmiError
 from studies import board_measures
@@ -34,10 +33,6 @@ class Measuring:
 
     model: Model
     boards: Boards
-
-    def on(self, device: str) -> "Measuring":
-        """The same with its network on another device."""
-        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
 
     def unit(self, settings: Settings) -> Unit:
         """The unit of a setting; its name says the rule, and all settings by their hash."""

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from pairmi.pairs.files import parquet_bytes
 from pairmi.pairs.result import PairMap
 from pairmi.provenance import provenance
 from pairmi.spread.local import Local
-from pairmi.spread.placed import placed
 from pairmi.spread.units import Engine, Outcome, Unit, bisect_failures, settled, task_name
 from pairmi.store import shard_about, shard_file
 from pairmi.types import Backbone, PairmiError
@@ -86,10 +85,6 @@ class Mapping:
 
     model: Model
     way: Way
-
-    def on(self, device: str) -> "Mapping":
-        """The same with its network on another device."""
-        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
 
     def __call__(self, unit: Unit) -> Outcome:
         """The map, or why there is none."""

@@ -20,6 +20,7 @@ from pairmi.spread.units import (
     Job,
     Outcome,
     Unit,
+    Worker,
     backbone_hash,
     bisect_failures,
     settled,
@@ -139,6 +140,15 @@ def test_a_network_can_be_elsewhere() -> None:
     assert torch.equal(ours.log_probs, theirs.log_probs)
     assert torch.equal(ours.attention, theirs.attention)
     assert placed(XOR.backbone, "cpu") is XOR.backbone
-    moved = Labelling(model, RandomStates(), Probe()).on("meta")
-    assert isinstance(moved.model, Model)
-    assert moved.model.backbone.position.device.type == "meta"
+    moved = placed(model, "meta")
+    assert isinstance(moved, Model)
+    assert moved.backbone.position.device.type == "meta"
+
+
+def test_a_worker_puts_the_model_of_its_job_on_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, asked, other = tiny(), list[str](), tiny()
+    monkeypatch.setattr("pairmi.spread.units.placed", lambda moved, device: asked.append(device) or (other if moved is model else None))
+    job = Labelling(model, RandomStates(), Probe())
+    assert Worker(job).job is job
+    assert Worker(job, "cuda").job.model is other
+    assert asked == ["cuda"]

@@ -12,6 +12,7 @@ from jobs import Blind
 from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.spread.local import Local
+from pairmi.spread.placed import placed
 from pairmi.spread.units import Failure, Incomplete, Job, Unit
 from pairmi.types import PairmiError
 from studies import frontiers
@@ -41,8 +42,8 @@ def test_a_setting_is_a_unit_that_is_named_by_its_content() -> None:
     assert plain.name == again.name != other.name
     verified = JOB.unit(settings_of(MODEL, BOARDS, "top-k:k=40", Sampling(seed=3, verify=True)))
     assert verified.name.startswith("top-k:k=40 verified-")
-    moved = Measuring(sudoku(), BOARDS).on("meta").model.backbone
-    assert moved.position.device.type == "meta"
+    moved = placed(Measuring(sudoku(), BOARDS).model, "meta")
+    assert moved.backbone.position.device.type == "meta"
 
 
 def test_what_is_measured_is_written_at_once_and_what_is_there_is_left_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,7 +20,6 @@ from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.results import Result
-from pairmi.spread.placed import placed
 from pairmi.spread.units import Failure, Outcome, Unit, backbone_hash, bisect_failures, settled, task_name
 from pairmi.types import PairmiError
 
@@ -36,10 +35,6 @@ class Filling:
     sampling: Sampling
     steps: bool
     batch: int  # canvases of one length that are decoded at once
-
-    def on(self, device: str) -> "Filling":
-        """The same with its network on another device."""
-        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
 
     def __call__(self, unit: Unit) -> Outcome:
         """What became of each canvas of the batch, but for those that failed."""

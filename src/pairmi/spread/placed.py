@@ -1,14 +1,18 @@
 """A network on another device, or in another precision."""
 
+from dataclasses import replace
+
 from torch import nn
 
 from pairmi.backbones.masked_lm import MaskedLM, Settings
-from pairmi.model import Wrapped
+from pairmi.model import Model, Wrapped
 from pairmi.types import Backbone
 
 
 def placed(backbone: Backbone, device: str, precision: str | None = None) -> Backbone:
-    """A backbone with its network on a device, in the precision asked for or the half precision it came in."""
+    """A backbone, or a model, with its network on a device, in the precision asked for or the half precision it came in."""
+    if isinstance(backbone, Model):
+        return replace(backbone, backbone=placed(backbone.backbone, device, precision))
     if isinstance(backbone, MaskedLM):  # which unless told otherwise computes in another precision there
         loaded_in = backbone.settings.precision if backbone.settings.precision != "float32" else None
         settings = Settings(attention=backbone.attention, device=device, precision=precision or loaded_in)

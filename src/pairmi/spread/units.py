@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from pairmi.backbones.identity import identify
+from pairmi.spread.placed import placed
 from pairmi.types import Backbone, PairmiError
 
 # What a model or a task may raise on an input that it cannot take. Whatever else is raised is a defect and ends the run.
@@ -64,14 +65,11 @@ class Outcome:
 
 @runtime_checkable
 class Job(Protocol):
-    """What is done with every unit, a function of the unit alone. It travels to each worker once, weights and all."""
+    """What is done with every unit, a function of the unit alone: a dataclass that travels to each worker once, weights and all."""
 
     @property
     def model(self) -> Backbone:
-        """The backbone that the units were cut for."""
-
-    def on(self, device: str) -> "Job":
-        """The same with its network on another device."""
+        """The backbone that the units were cut for; a worker puts it on its own device."""
 
     def __call__(self, unit: Unit) -> Outcome:
         """Do one unit; what a single item raises is a failure in the outcome (see `bisect_failures`)."""
@@ -89,7 +87,7 @@ class Worker:
     """Whoever does units: it holds the job, and refuses units that were cut for another backbone."""
 
     def __init__(self, job: Job, device: str | None = None) -> None:
-        self.job = job if device is None else job.on(device)
+        self.job: Job = job if device is None else replace(cast(Any, job), model=placed(job.model, device))
         self.backbone = backbone_hash(self.job.model)
 
     def work(self, unit: Unit) -> Outcome:

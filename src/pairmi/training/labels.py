@@ -156,10 +156,6 @@ class Labelling:
     probe: Probing
     effort: Effort = field(default_factory=Effort)
 
-    def on(self, device: str) -> "Labelling":
-        """The same with its network on another device."""
-        return replace(self, model=replace(self.model, backbone=placed(self.model.backbone, device)))
-
     def __call__(self, unit: Unit) -> Outcome:
         """The labels of all states of the shard; absent if one of them cannot be labelled."""
         number, model = unit.start // len(unit), self.model
