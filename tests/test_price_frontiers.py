@@ -136,6 +136,7 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
         "81",
         "0.40 to 0.40",
         "yes",
+        "0.86 to 0.86 (1 fewer, 0 more, of 1)",
         "mi-guided:budget=0.6, mi-bound:budget=0.05",
     ]
     assert "Not measured: " in text
