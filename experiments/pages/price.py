@@ -269,7 +269,18 @@ def reliable(checks: Mapping[str, Sequence[Record]], levels: Mapping[str, Sequen
         "charges, all in nats a pass; the error is one standard error over sequences, and `errors off` is how many of them lie between "
         "budget and measured; `worst` is the share of all losses that the worst hundredth of the sequences (at least one) has: where few "
         f"lose most, a check of this size cannot tell 20 % for sure.\n\n![reliability](figures/price_reliability.png)\n\n"
-        f"{report.table(rows, columns)}\n\n{levelled(levels)}"
+        f"{report.table(rows, columns)}\n\n{in_parts(checks)}{levelled(levels)}"
+    )
+
+
+def in_parts(checks: Mapping[str, Sequence[Record]]) -> str:
+    """Checks that were not decided by a first lot of sequences, lot by lot."""
+    found = [(name, one) for name, some in checks.items() for one in some if len(one.get("parts", ())) > 1]
+    return "".join(
+        f"`{name}` at {one['budget']:g} was drawn in parts: "
+        + ", ".join(f"{lost:.3g} on {count}" for count, lost in one["parts"])
+        + ".\n\n"
+        for name, one in found
     )
 
 
