@@ -208,7 +208,8 @@ def together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     error = sum((part["error"] * own) ** 2 for part, own in zip(parts, passes, strict=True)) ** 0.5 / total
     means = {"predicted": mean("predicted"), "measured": mean("measured"), "error": error, "passes": total / len(each)}
-    return {"budget": parts[0]["budget"], "sequences": len(each), "nats": sum(each) / len(each), "each": each} | means
+    told = {"parts": [(len(part["each"]), part["measured"]) for part in parts]}
+    return {"budget": parts[0]["budget"], "sequences": len(each), "nats": sum(each) / len(each), "each": each} | means | told
 
 
 def tuned(name: str, model: Model, ledger: Ledger) -> dict[str, Any]:

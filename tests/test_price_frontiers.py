@@ -23,7 +23,7 @@ from calibrations import (
     levels_of,
     together,
 )  # fmt: skip
-from pages.price import beating, chosen_knobs, compared, hull, passes_at, ratio
+from pages.price import beating, chosen_knobs, compared, hull, in_parts, passes_at, ratio
 from pages.price_exact import totals_of
 from pairmi.bench.ledger import Ledger
 from pairmi.selectors.charge import Calibration
@@ -136,6 +136,7 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
         "81",
         "0.40 to 0.40",
         "yes",
+        "0.86 to 0.86 (1 fewer, 0 more, of 1)",
         "mi-guided:budget=0.6, mi-bound:budget=0.05",
     ]
     assert "Not measured: " in text
@@ -195,6 +196,7 @@ def test_checks_on_other_draws_count_as_one() -> None:
     assert found["error"] == pytest.approx(((0.03 * 20) ** 2 + (0.04 * 40) ** 2) ** 0.5 / 60)
     assert (found["passes"], found["sequences"], found["nats"]) == (15.0, 4, 2.0)
     assert together(parts[:1])["measured"] == 0.2
+    assert in_parts({"sudoku": [found, together(parts[:1])]}) == "`sudoku` at 0.1 was drawn in parts: 0.2 on 2, 0.1 on 2.\n\n"
 
 
 def test_a_charge_is_that_of_the_records_or_of_the_file_of_the_head() -> None:

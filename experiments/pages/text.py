@@ -148,7 +148,7 @@ A line of a `.jsonl` file is an object with a `text` (or `canvas`, or `prompt`) 
 
 With `block=32`, a parameter of every rule, only the leftmost unfinished 32 unknown positions are looked at, chosen from and probed, and logits are computed there alone: memory and time beside the network grow with the block, not
 with length times vocabulary. A block is a window, a conditional model with everything else as its context, so rules, probes, heads, tables and verification work on it as on any model. `pairmi.mutual_information(..., block=32)` gives the MI of the first
-block. `python experiments/block_costs.py` prints what it costs at 126,464 symbols and 512 positions. A price is not measured in blocks (it is refused): price the rule without `block=`.
+block. `pairmi bench speed --block 32` prints what it costs at 126,464 symbols and 512 positions. `price` goes block by block too.
 
 What labels of LLaDA-8B would cost in blocks of 32 with 4 draws, on paper: [scaling.md](scaling.md), whose arithmetic the tests execute (129 rows and 24 GPU-seconds a state at 4,096 positions, 67 GPU-hours for 10,000 labels).
 
