@@ -112,6 +112,7 @@ def cut(buckets: LengthBuckets, settings: Mapping[str, Any]) -> None:
     effort, kept = Effort(settings["positions"]), []
     for backbone, known, mi in buckets.kept:
         sources = effort.sources(known, ~(known.masked & (entropy_of(known) > SURE)))
+        assert sources is not None
         names = torch.tensor([int(grid_name(tokens), 16) >> 1 for tokens in known.tokens])
         canvas, position = torch.nonzero(sources).unbind(1)
         uniform = Streams(0, names).uniform("probe 0", known.tokens.shape[1], 1)[canvas, position]
