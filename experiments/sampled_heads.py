@@ -6,9 +6,9 @@ Every head is a line of --records, and what is there is not made again. The labe
 families, and of other families such as are measured on, exact or from many draws. AntiBERTy's sequences are its own, one by one
 (antibody_results.py) and, the first 120, by `mi-bound:budget=0.25`; its reference is that of the test there.
 
-    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only train --each 48 --draws 1 --positions 4 --shard 256 --states 12288 --out STORE/protein-train
+    pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only train --each 48 --draws 1 --positions 4 --shard 256 --states 9984 --out STORE/protein-train
     pairmi labels --backbone protein --precision bfloat16 --data PROTEINS --only test --seed 1 --each 6 --form kl --floor 0 --positions 4 --shard 128 --states 1536 --out STORE/protein-test
-    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --seed 2 --each 24 --floor 0.02 --positions 1 --shard 64 --states 1536 --out STORE/antiberty-train
+    pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_samples.fasta --only train --each 24 --draws 1 --positions 4 --shard 64 --states 2176 --out STORE/antiberty-train
     pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 20 --each 6 --floor 0.02 --positions 4 --shard 16 --states 112 --out STORE/antiberty-test
     pairmi labels --backbone antiberty --precision bfloat16 --data experiments/records/antiberty_reference.fasta --seed 1 --each 8 --draws 16 --positions 2 --shard 16 --states 144 --out STORE/antiberty-test-kl
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only train --draws 1 --positions 4 --shard 64 --states 4800 --out STORE/albert-zh-train
@@ -33,13 +33,18 @@ from pairmi.bench import fidelity
 from pairmi.bench.head import predicted_by
 from pairmi.bench.head_cost import cost_records
 from pairmi.bench.ledger import Ledger
+from pairmi.draw import Streams
+from pairmi.info import entropy_of
 from pairmi.loading import head_file, load, with_head
+from pairmi.mi.sampled import stratified
 from pairmi.provenance import provenance
 from pairmi.store import Labels, read_store, triangle
 from pairmi.training.distill import Distill, DistillConfig, make_head, started
-from pairmi.training.length_buckets import typical_share
+from pairmi.training.labels import SURE, Effort
+from pairmi.training.length_buckets import LengthBuckets, typical_share
 from pairmi.training.loop import learning_rate
 from pairmi.training.optimizer import MuonAdamW, Rates
+from pairmi.training.states import grid_name
 
 Record = dict[str, Any]
 EVERY, PATIENCE = 50, 8  # steps between two looks at the families to stop by, and looks without progress that end a training
@@ -60,8 +65,8 @@ class Heads:
 SHARES = (1.0, 0.5, 0.25, 0.125)  # of the rows that the labels cost
 FLAT = {"places": 4, "hops": 0, "edges": 4, "reach": 0}
 SETTINGS = {  # shapes of the shipped heads, where there are any
-    "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, 800, (1.0, 0.25)),
-    "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, 600, (1.0, 0.25)),
+    "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, 800, (1.0,)),
+    "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, 200, (1.0,)),
     "albert-zh": Heads((3, 4), {"inner": 32, "forms": 8, "rank": 8, "mixer": 16} | FLAT, 400),
 }
 
@@ -100,6 +105,24 @@ def beyond(labels: Labels, symbols: int) -> Record:
         cut.append(torch.minimum(some.mi, allowed)[some.known(symbols)])
     whole, least = torch.cat(true).double(), torch.cat(cut).double()
     return {"share above": 1 - float(least.sum() / whole.sum()), "R2 of the rest": fidelity.r2(least, whole), "states": len(labels)}
+
+
+def cut(buckets: LengthBuckets, settings: Mapping[str, Any]) -> None:
+    """Cut labels of one draw at its surprise, KL(q_v || p_j) <= -log p_i(v): what holds wherever p_j = sum_v p_i(v) q_(j|v), in place."""
+    effort, kept = Effort(settings["positions"]), []
+    for backbone, known, mi in buckets.kept:
+        sources = effort.sources(known, ~(known.masked & (entropy_of(known) > SURE)))
+        assert sources is not None
+        names = torch.tensor([int(grid_name(tokens), 16) >> 1 for tokens in known.tokens])
+        canvas, position = torch.nonzero(sources).unbind(1)
+        uniform = Streams(0, names).uniform("probe 0", known.tokens.shape[1], 1)[canvas, position]
+        symbols = stratified(known.log_probs[canvas, position], uniform, each=1).symbols
+        surprise = torch.zeros(sources.shape, dtype=torch.double)
+        surprise[canvas, position] = -known.log_probs[canvas, position].double().gather(1, symbols)[:, 0]
+        sides = sources[:, :, None].double() + sources[:, None]  # the label of a pair that was drawn from both is their mean
+        most = triangle((surprise[:, :, None] + surprise[:, None]) / sides.clamp_min(1))
+        kept.append((backbone, known, torch.minimum(mi, most.to(mi))))
+    buckets.kept = kept
 
 
 def best(job: Distill, steps: int) -> tuple[int, float]:
@@ -179,7 +202,10 @@ def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
         model, of = load(name, precision="bfloat16"), SETTINGS[name]
         some = within_rows(drawn, max(work["budget"] for work in every if ledger.find(depends | work) is None))
         config = DistillConfig(batch=BATCH, precision="bfloat16")
-        return Distill(model, make_head("low-rank", model, of.layers, of.sizes, 0), of.layers, some, settings, config, held_out=stop)
+        found = Distill(model, make_head("low-rank", model, of.layers, of.sizes, 0), of.layers, some, settings, config, held_out=stop)
+        if how["form"] != settings["form"]:
+            cut(found.buckets, settings)
+        return found
 
     for work in every:
 

