@@ -1,16 +1,17 @@
-"""Two ways to commit a selection: write the drawn symbols, or take them as a draft and verify it (speculative sampling)."""
+"""Symbols that are drawn together, and two ways to commit them: as they are, or as a draft that is verified (speculative sampling)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pairmi.counting import Counting
+from pairmi.deferring import WAITS, Asked, Deferring, ask
 from pairmi.draw import Streams, draw, tempered
 from pairmi.info import PIECE, mass
-from pairmi.types import PairmiError, PerRow, Positions, Prediction, Ranks, Tokens
+from pairmi.types import Coupling, PairmiError, PerRow, Positions, Prediction, Ranks, Reason, Selection, Tokens, Waiting
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,60 @@ class Sampling:
         """Where a sequence ends: a symbol `stop` that was not given, behind nothing unknown."""
         known = (tokens == mask).cumsum(1) == 0
         return known & ~given & (tokens == self.stop) if self.stop is not None else torch.zeros_like(given)
+
+
+def drawn_together(
+    meter: Counting, selection: Selection, coupling: Coupling, draft: Draft, prediction: Prediction, rng: Streams, sampling: Sampling
+) -> tuple[Selection, Draft]:
+    """A symbol for every chosen position that does not wait, one after the other, each from its marginal shifted by those before it."""
+    device, size, most = draft.tokens.device, prediction.log_probs.shape[2], max(draft.sizes)
+    symbols, sizes = draft.tokens.clone(), torch.tensor(draft.sizes, device=device)
+    state, defers = coupling.begin(prediction, draft.members[:, :most], meter), isinstance(coupling, Deferring)
+    rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[tuple[Tensor, Tensor, Tensor]]()
+    order, count = torch.full_like(draft.order, -1), torch.zeros_like(going)
+    doubt, number = torch.zeros_like(selection.waiting.amount), 0
+    asked = Asked(state, torch.zeros_like(going), prediction.log_probs[going, draft.members[:, 0]], going < 0, doubt[:, 0].clone())
+    while rows:
+        place, own = draft.members[going, asked.rank], asked.log_q
+        symbol = own.argmax(-1) if sampling.greedy else draw(tempered(own, sampling.temperature), rng, going, place * size, "draw")
+        if sampling.verify:
+            beliefs.append((going, count[going], own))  # of who waits, until the next one's stand there
+        symbols[going, place] = symbols[going, place].where(asked.waits, symbol)
+        order[going, place], doubt[going, place] = count[going].where(~asked.waits, -1), asked.doubt.to(doubt)
+        count[going] += ~asked.waits
+        number += 1
+        more = [n for n, row in enumerate(rows) if defers or draft.sizes[row] > number]
+        if not more:
+            break
+        rows, going, asked = _rest(rows, going, asked, more)
+        symbol = symbol if len(more) == len(symbol) else symbol[torch.tensor(more, device=device)]
+        state = coupling.after(asked.state, asked.rank, symbol.where(~asked.waits, WAITS), meter)
+        asked = ask(coupling, state, number, sizes[going])
+        if defers:
+            rows, going, asked = _rest(rows, going, asked, torch.nonzero(asked.rank >= 0)[:, 0].tolist())
+    drawn_from = None
+    if beliefs:
+        drawn_from = beliefs[-1][2].new_zeros(len(symbols), most, size)
+        for who, at, own in beliefs:
+            drawn_from[who, at] = own.to(drawn_from)
+    draft = replace(draft, symbols=symbols, beliefs=drawn_from)
+    return _deferred(selection, draft, order, count, doubt) if defers else (selection, draft)
+
+
+def _rest(rows: list[int], going: Tensor, asked: Asked, some: list[int]) -> tuple[list[int], Tensor, Asked]:
+    """Without the rows whose sets are drawn."""
+    if len(some) == len(rows):
+        return rows, going, asked
+    index = torch.tensor(some, dtype=torch.long, device=going.device)
+    return [rows[n] for n in some], going[index], asked.rows(index)
+
+
+def _deferred(selection: Selection, draft: Draft, order: Ranks, count: PerRow, doubt: Tensor) -> tuple[Selection, Draft]:
+    """The members that were drawn, in this order; the others wait for a later pass."""
+    late, told = (draft.order >= 0) & (order < 0), selection.waiting
+    told = Waiting(told.reason.masked_fill(late, Reason.BUDGET), told.blocker.masked_fill(late, -1), torch.where(late, doubt, told.amount))
+    selection = replace(selection, chosen=selection.chosen & ~late, order=order, waiting=told)
+    return selection, replace(draft, order=order, members=selection.members, sizes=count.tolist())
 
 
 @dataclass(frozen=True)

@@ -7,27 +7,22 @@ import torch
 from torch import Tensor
 
 from pairmi.blocks import Window, checked_block, leftmost
-from pairmi.commit import Draft, Sampling, verified
+from pairmi.commit import Draft, Sampling, drawn_together, verified
 from pairmi.counting import Counting
-from pairmi.deferring import WAITS, Asked, Deferring, ask
-from pairmi.draw import Streams, draw, draw_at, tempered
+from pairmi.draw import Streams, draw_at
 from pairmi.model import device_of
 from pairmi.results import Pass, Result, Step
 from pairmi.selectors.wrappers import InBlocks
 from pairmi.types import (
     Backbone,
-    Coupling,
     PairmiError,
     PerRow,
     Positions,
     Prediction,
-    Ranks,
-    Reason,
     Selection,
     Selector,
     Tokens,
     Turn,
-    Waiting,
 )
 
 Explain = Callable[[Step, int], Pass]  # one row of a step, in words
@@ -153,7 +148,10 @@ def _passes(
         if selection.coupling is None:
             draft = _with_symbols(draft, prediction, rng, sampling)
         else:
-            selection, draft = _together(selection, selection.coupling, draft, prediction, batch, rng, sampling)
+            meter.spent = torch.zeros_like(draft.tokens[:, 0])
+            selection, draft = drawn_together(meter, selection, selection.coupling, draft, prediction, rng, sampling)
+            batch.costs[2] += meter.spent.cpu()
+            meter.spent = None
         committed, after, filled = selection.chosen, draft.symbols, list(draft.sizes)
         if sampling.verify:
             committed, after, filled = batch.check(prediction, draft, rng, sampling)
@@ -252,58 +250,3 @@ def _with_symbols(draft: Draft, prediction: Prediction, rng: Streams, sampling: 
     places = draft.members[rows, ranks]
     symbols = draw_at(prediction.log_probs, (rows, places), rng, sampling.temperature, sampling.greedy)
     return replace(draft, symbols=draft.tokens.index_put((rows, places), symbols))
-
-
-def _together(
-    selection: Selection, coupling: Coupling, draft: Draft, prediction: Prediction, batch: _Batch, rng: Streams, sampling: Sampling
-) -> tuple[Selection, Draft]:
-    """A symbol for every chosen position that does not wait, one after the other, each from its marginal shifted by those before it."""
-    device, size, most, meter = draft.tokens.device, prediction.log_probs.shape[2], max(draft.sizes), batch.meter
-    meter.spent, symbols, sizes = torch.zeros_like(draft.tokens[:, 0]), draft.tokens.clone(), torch.tensor(draft.sizes, device=device)
-    state, defers = coupling.begin(prediction, draft.members[:, :most], meter), isinstance(coupling, Deferring)
-    rows, going, beliefs = list(range(len(symbols))), torch.arange(len(symbols), device=device), list[tuple[Tensor, Tensor, Tensor]]()
-    order, count = torch.full_like(draft.order, -1), torch.zeros_like(going)
-    doubt, number = torch.zeros_like(selection.waiting.amount), 0
-    asked = Asked(state, torch.zeros_like(going), prediction.log_probs[going, draft.members[:, 0]], going < 0, doubt[:, 0].clone())
-    while rows:
-        place, own = draft.members[going, asked.rank], asked.log_q
-        symbol = own.argmax(-1) if sampling.greedy else draw(tempered(own, sampling.temperature), rng, going, place * size, "draw")
-        if sampling.verify:
-            beliefs.append((going, count[going], own))  # of who waits, until the next one's stand there
-        symbols[going, place] = symbols[going, place].where(asked.waits, symbol)
-        order[going, place], doubt[going, place] = count[going].where(~asked.waits, -1), asked.doubt.to(doubt)
-        count[going] += ~asked.waits
-        number += 1
-        more = [n for n, row in enumerate(rows) if defers or draft.sizes[row] > number]
-        if not more:
-            break
-        rows, going, asked = _rest(rows, going, asked, more)
-        symbol = symbol if len(more) == len(symbol) else symbol[torch.tensor(more, device=device)]
-        state = coupling.after(asked.state, asked.rank, symbol.where(~asked.waits, WAITS), meter)
-        asked = ask(coupling, state, number, sizes[going])
-        if defers:
-            rows, going, asked = _rest(rows, going, asked, torch.nonzero(asked.rank >= 0)[:, 0].tolist())
-    batch.costs[2] += meter.spent.cpu()
-    meter.spent, drawn_from = None, None
-    if beliefs:
-        drawn_from = beliefs[-1][2].new_zeros(len(symbols), most, size)
-        for who, at, own in beliefs:
-            drawn_from[who, at.clamp_max(most - 1)] = own.to(drawn_from)
-    draft = replace(draft, symbols=symbols, beliefs=drawn_from)
-    return _deferred(selection, draft, order, count, doubt) if defers else (selection, draft)
-
-
-def _rest(rows: list[int], going: Tensor, asked: Asked, some: list[int]) -> tuple[list[int], Tensor, Asked]:
-    """Without the rows whose sets are drawn."""
-    if len(some) == len(rows):
-        return rows, going, asked
-    index = torch.tensor(some, dtype=torch.long, device=going.device)
-    return [rows[n] for n in some], going[index], asked.rows(index)
-
-
-def _deferred(selection: Selection, draft: Draft, order: Ranks, count: PerRow, doubt: Tensor) -> tuple[Selection, Draft]:
-    """The members that were drawn, in this order; the others wait for a later pass."""
-    late, told = (draft.order >= 0) & (order < 0), selection.waiting
-    told = Waiting(told.reason.masked_fill(late, Reason.BUDGET), told.blocker.masked_fill(late, -1), torch.where(late, doubt, told.amount))
-    selection = replace(selection, chosen=selection.chosen & ~late, order=order, waiting=told)
-    return selection, replace(draft, order=order, members=selection.members, sizes=count.tolist())

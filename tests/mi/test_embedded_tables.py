@@ -128,6 +128,22 @@ def test_embeddings_are_the_models_own_where_it_has_them(tmp_path: Path) -> None
         make_embedded(Model(tabular(random_table(4, 3, generator(3)))), None, [], TRAINING)
 
 
+def test_what_a_symbol_does_alone_is_what_the_model_says(tmp_path: Path) -> None:
+    """Its product with the embeddings is how log-probabilities move, but for what normalises them."""
+    model = load(foreign.made("letters", tmp_path))
+    one = job(tmp_path, model)
+    head, size, span = one.head, model.vocab.size, 3
+    empty = torch.full((1, 2 * span + 3), size)
+    before, after = (model(x).log_probs[0] for x in (empty, empty.index_fill(1, torch.tensor([span + 1]), 2)))
+    for distance in (-3, -1, 2):
+        true = (after - before)[span + 1 + distance]
+        said = head.embeddings @ head.alone[2, span + distance].float()
+        assert float(true.abs().max()) > 0.05
+        assert torch.allclose(true - true.mean(), said - said.mean(), atol=0.02)  # they are kept in half precision
+    assert not head.alone[:, span].any()
+    assert one.evaluate()["explained"] > 0.01  # what it lends helps before anything is learnt
+
+
 def test_no_row_depends_on_its_batch() -> None:
     for verify in (False, True):
         selector, sampling = Coupled(TopK(5), made()), Sampling(3, verify=verify)

@@ -51,6 +51,8 @@ class EmbeddedTables(nn.Module):
     one product with the embeddings.
     """
 
+    embeddings: Tensor
+    alone: Tensor
     kind: ClassVar[str] = "embedded"
     matrices: ClassVar[tuple[str, ...]] = (
         *("inner.weight", "send.weight", "sent.weight", "heard.weight", "sender.weight", "receiver.weight"),
@@ -64,7 +66,7 @@ class EmbeddedTables(nn.Module):
         if config.learnt == (embeddings is not None):
             raise PairmiError("EmbeddedTables: expected embeddings of the backbone's, or learnt=True; got both or neither")
         if embeddings is None:
-            self.embeddings: Tensor = nn.Parameter(torch.randn(config.symbols, config.embedding))
+            self.embeddings = nn.Parameter(torch.randn(config.symbols, config.embedding))
         elif tuple(embeddings.shape) != (config.symbols, config.embedding):
             expected = f"{config.symbols} embeddings of {config.embedding} numbers"
             raise PairmiError(

@@ -104,10 +104,11 @@ def abridged(
     others = torch.multinomial(rest, OTHERS, replacement=True, generator=rng).view(*before.shape[:2], OTHERS)
     kept = [x.gather(2, symbols) for x in (before, after)]
     left = [(1 - x.exp().sum(2, keepdim=True)).clamp_min(1e-6).log() for x in kept]
-    return symbols.int(), *(torch.cat(pair, dim=2) for pair in zip(kept, left, strict=True)), others.int()
+    was, became = (torch.cat(pair, dim=2) for pair in zip(kept, left, strict=True))
+    return symbols.int(), was, became, others.int()
 
 
-def asked_alone(backbone: Embedded, span: int) -> Float[Tensor, "V 2*span+1 E"]:
+def asked_alone(backbone: Embedded, span: int) -> Float[Tensor, "V W E"]:
     """How the vectors at so many positions on either side change when one symbol of an unknown canvas becomes known.
 
     Of a large alphabet the likeliest symbols there are asked; nothing is known of the others.
