@@ -247,7 +247,9 @@ def main() -> None:
     parser.add_argument("--deep", type=int, default=2, help=f"of these with {DEEP} draws too")
     parser.add_argument("--fill", type=int, default=50, help="sentences to fill")
     parser.add_argument("--records", type=Path, default=RECORDS / "text.jsonl")
-    parser.add_argument("--speed", type=Path, default=RECORDS / "block_costs.jsonl", help="what 'block_costs.py --json' wrote")
+    parser.add_argument(
+        "--speed", type=Path, default=RECORDS / "block_costs.jsonl", help="what 'pairmi bench speed --block 32 --json' wrote"
+    )
     parser.add_argument("--heads", type=Path, default=RECORDS / "sampled_heads.jsonl", help="what sampled_heads.py measured")
     parser.add_argument("--measured", action="store_true", help="write the page of what is in --records, and measure nothing")
     parser.add_argument("--out", type=Path, default=Path("docs/text.md"))

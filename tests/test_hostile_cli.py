@@ -220,7 +220,6 @@ bench probe
 bench probe --labels missing --limit 0
 bench sudoku-solve
 bench sudoku-generate --limit 1
-bench speed --block 32
 bench speed --symbols 0
 """
 DONE = f"""

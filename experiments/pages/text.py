@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from block_costs import COLUMNS
 from pages.sampled_heads import COST, heads_table, measured
 from pages.sections import kept
 from pairmi.bench import report
+from pairmi.bench.block_costs import COLUMNS
 from pairmi.model import Model
 from pairmi.pairs.result import PairMap
 from pairmi.provenance import provenance
@@ -18,7 +18,7 @@ SENTENCE = "北京大学的学生在图书馆看书。"
 
 
 def costs(options: argparse.Namespace) -> str:
-    """What `block_costs.py --json FILE` measured."""
+    """What `pairmi bench speed --block 32 --json FILE` measured."""
     records = [json.loads(line) for line in options.speed.read_text().splitlines()] if options.speed.is_file() else []
     return COSTS.format(table=report.table(records, COLUMNS), **records[0]) if records else kept(options.out, "Cost of a block")
 
@@ -170,7 +170,7 @@ families; the real weights could not be tried here.
 COSTS = """
 ## Cost of a block
 
-At {symbols:,} symbols and {length} positions, printed by `python experiments/block_costs.py`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
+At {symbols:,} symbols and {length} positions, printed by `pairmi bench speed --block 32`: two layers of width 64 with random weights, one canvas of which nothing is known. Gigabytes are above the weights. Beside the network is all but its forward passes, the softmax over the block included,
 in units of one log-softmax of full length ({softmax_ms:.0f} ms of a core); a row is one evaluated sequence.
 
 {table}

@@ -48,9 +48,13 @@ def _exact(options: argparse.Namespace, records: Records) -> None:
 
 
 def _speed(options: argparse.Namespace, records: Records) -> None:
-    from pairmi.bench import speed
+    from pairmi.bench import block_costs, speed
 
     torch.set_num_threads(1)
+    if options.block is not None:
+        records += block_costs.block_costs(options.symbols or 126_464, options.length or 512, options.block)
+        print(report.table(records, block_costs.COLUMNS))
+        return
     if options.symbols is None:
         found, total = speed.selection_times(options.limit or 256), len(CATALOGUE)
         columns: tuple[str, ...] = ("rule", "beside_ms", "pass_ms", "share")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from block_costs import block_costs
+from pairmi.bench.block_costs import block_costs
 
 SYMBOLS, LENGTH, BLOCK = 8192, 96, 6
 WHOLE = 4e-9 * SYMBOLS * LENGTH  # gigabytes of one full-length prediction in float32

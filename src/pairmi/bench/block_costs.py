@@ -1,13 +1,7 @@
-"""What a block costs at a large vocabulary: memory above the network, and time beside it, in units of a full-length log-softmax.
+"""What a block costs at a large vocabulary: memory above the network, and time beside it, in units of a full-length log-softmax."""
 
-python experiments/block_costs.py --json experiments/records/block_costs.jsonl
-"""
-
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +10,6 @@ from pairmi import api
 from pairmi.backbones.masked_lm import MaskedLM, Settings
 from pairmi.backbones.pretrained import library
 from pairmi.backbones.translation import Translation
-from pairmi.bench import report
 from pairmi.bench.speed import Given, Peak, seconds
 from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
@@ -32,7 +25,7 @@ COLUMNS = ("what", "rows", "passes", "gigabytes", "core_seconds", "beside_ms_a_r
 def random_network(symbols: int, length: int) -> Model:
     """Two layers of width 64 over so many symbols, with random weights."""
     torch.manual_seed(0)
-    transformers = library("block_costs.py")
+    transformers = library("bench speed --block")
     sizes = {"hidden_size": WIDTH, "intermediate_size": 4 * WIDTH, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = transformers.BertConfig(**sizes, vocab_size=symbols + 1, max_position_embeddings=length, initializer_range=0.3)
     translation = Translation({str(n): n for n in range(symbols)}, symbols, (), ())
@@ -82,21 +75,3 @@ def _decoded(model: Model, tokens: torch.Tensor, selector: Any) -> tuple[int, in
         if int((step.tokens != model.vocab.size).sum()) == selector.block:
             break
     return spent
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--symbols", type=int, default=126_464)
-    parser.add_argument("--length", type=int, default=512)
-    parser.add_argument("--block", type=int, default=32)
-    parser.add_argument("--json", type=Path, help="write the records into this file, one a line")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    records = list(block_costs(options.symbols, options.length, options.block))
-    print(report.table(records, COLUMNS))
-    if options.json:
-        options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
-if __name__ == "__main__":
-    main()
