@@ -66,7 +66,7 @@ PLANS = {
         256,
         levels=BOARDS,
         later=((0.033, 600, 2), (0.063, 500, 1)),
-        more=((0.06, 64),) * 5,
+        more=((0.06, 64),) * 4,
         family=f"{CHARGED}budget=0.006|0.012",
     ),
     "protein": Plan(64, 24, 128, 96),

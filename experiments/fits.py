@@ -72,13 +72,15 @@ def fitted(case: Case, work: Path, out: Path) -> dict[str, Any]:
     local = [str(work / part) if (work / part).exists() else part for part in (case.backbone, case.data)]
     command = [sys.executable, "-c", COMMAND, "fit", "--backbone", local[0], "--data", local[1]]
     command += ["--minutes", f"{case.minutes:g}", "--out", str(out), "--threads", "1", *case.options]
-    began, first = time.monotonic(), subprocess.Popen(command)
+    began, first, clock = time.monotonic(), subprocess.Popen(command), out / "work" / "clock.json"
     try:
         first.wait(60 * case.kill)
     except subprocess.TimeoutExpired:
+        while first.poll() is None and not clock.is_file():  # on a slow machine it has not begun
+            time.sleep(0.5)
         first.send_signal(signal.SIGKILL)
         first.wait()
-    before, killed = json.loads((out / "work" / "clock.json").read_text()), first.returncode == -signal.SIGKILL
+    before, killed = json.loads(clock.read_text()), first.returncode == -signal.SIGKILL
     subprocess.run(command, check=True)
     seconds = time.monotonic() - began
     model = pairmi.load(local[0], head=str(out))
@@ -87,7 +89,7 @@ def fitted(case: Case, work: Path, out: Path) -> dict[str, Any]:
         "seconds": seconds,
         "killed": list(before)[-1] if killed else "",
         "whole": all((out / name).stat().st_size > 0 for name in WHOLE),
-        "stages": json.loads((out / "work" / "clock.json").read_text()),
+        "stages": json.loads(clock.read_text()),
         "plan": json.loads((out / "work" / "plan.json").read_text()),
         "rule": load_tensors(out / HEAD_FILE)[1]["rule"]["words"],
         "card": re.findall(r"R2 (-?[\d.]+), rank correlation (-?\d+\.\d+)", (out / "README.md").read_text()),

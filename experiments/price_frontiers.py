@@ -23,8 +23,9 @@ from tqdm import tqdm
 from calibrations import PLANS, RECORDS, calibrated, canvases_for, charge_of, checks_of, guided, key_of, levels_of
 from calibrations import asked as asked_now
 from pages import price_exact
-from pages.price import GAINED, chosen_knobs, gain_section, gained, headline, overview, refolded, reliable, section, short, table_of
+from pages.price import chosen_knobs, gain_section, gained, headline, refolded, reliable, section, short
 from pages.price_exact import INTRODUCTION
+from pages.price_overview import GAINED, overview, table_of
 from pairmi import tuning
 from pairmi.bench.ledger import Ledger
 from pairmi.model import Model

@@ -57,7 +57,9 @@ def draw_reliability(checks: Mapping[str, Sequence[Mapping[str, Any]]], file: Pa
         errors = [min(2 * one["error"], 0.95 * one["measured"]) for one in some]
         axis.errorbar(asked, measured, errors, fmt="o-", ms=4, lw=1, capsize=3, label=name)
     axis.set(xscale="log", yscale="log", xlabel="budget (nats a pass)", ylabel="measured (nats a pass)")
-    ticks = sorted({one["budget"] for one in every})
+    ticks = list[float]()
+    for tick in sorted({one["budget"] for one in every}, key=lambda tick: (len(f"{tick:g}"), tick)):  # short names first; none over another
+        ticks += [tick] if all(not 0.8 < tick / other < 1.25 for other in ticks) else []
     for side, shown in ((axis.xaxis, ticks), (axis.yaxis, [tick for tick in TICKS if ends[0] <= tick <= ends[1]])):
         side.set_ticks(shown, [f"{tick:g}" for tick in shown])
         side.set_ticks([], minor=True)

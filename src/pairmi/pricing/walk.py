@@ -155,7 +155,8 @@ class _Walk:
         row = torch.nonzero((tokens == self.meter.vocab.size).any(1))[:, 0]
         self.meter.keep(row)
         luck = self.streams.uniform("price", whole.shape[1]).gather(1, self.places)[row]
-        order, taken, tables = torch.full_like(tokens[row], -1), torch.zeros_like(row), [dict[str, Tensor]() for _ in self.draws]
+        order, taken, nothing = torch.full_like(tokens[row], -1), torch.zeros_like(row), dict[str, Tensor]()
+        tables: list[State] = [nothing for _ in self.draws]
         return _Rows(row, self.streams.index[row], tokens[row], order, taken, turn[row] - 1, luck, {}, {}, tables)
 
     @contextmanager
