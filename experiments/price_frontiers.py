@@ -28,6 +28,7 @@ from pages.price_exact import INTRODUCTION
 from pages.price_overview import GAINED, overview, table_of
 from pairmi import tuning
 from pairmi.bench.ledger import Ledger
+from pairmi.bench.price_plots import draw_frontier
 from pairmi.model import Model
 from pairmi.provenance import provenance
 from pairmi.selectors.charge import Calibration
@@ -245,7 +246,9 @@ def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: i
             sections[scene.title] = scene.model, section(name, scene.title, scene.model, scene.rules, every, figures, note)
         elif kept is not None:
             charge = charge_of(scene.model, calibrations) if PRINTED in kept else None
-            sections[scene.title] = scene.model, kept if charge is None else renamed(kept, scene.model, charge)
+            kept = kept if charge is None else renamed(kept, scene.model, charge)
+            draw_frontier(printed_prices(kept), figures / f"price_{name}.png", scene.title)
+            sections[scene.title] = scene.model, kept
         else:
             missing.append(scene.title)
     absent = f"Not measured yet: {', '.join(missing)}.\n\n" if missing else ""
