@@ -38,5 +38,5 @@ def test_it_is_the_mean_over_the_contexts_that_mask_both() -> None:
 
 
 def test_fewer_than_two_blocks_are_refused() -> None:
-    with pytest.raises(PairmiError, match=r"Contexts\(blocks=1, deals=2\): at least two blocks and one deal"):
+    with pytest.raises(PairmiError, match=r"map\(blocks=1, deals=2\): at least two blocks and one deal"):
         Way(blocks=1)

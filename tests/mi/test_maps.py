@@ -123,7 +123,7 @@ def test_few_symbols_are_the_likeliest_or_drawn_ones() -> None:
         ({"by": "guess"}, r"map\(by='guess'\): expected one of mi, jacobian, substitution, masking"),
         ({"symmetrise": "min"}, r"map\(symmetrise='min'\): expected one of mean, max, none"),
         ({"symbols": 1}, r"map\(symbols=1\): at least 2, the one in the sequence and another"),
-        ({"blocks": 1}, r"Contexts\(blocks=1, deals=2\): at least two blocks"),
+        ({"blocks": 1}, r"map\(blocks=1, deals=2\): at least two blocks"),
         ({"floor": -1.0}, r"Probe\(floor=-1.0, batch_rows=256\)"),
     ],
 )
