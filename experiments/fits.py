@@ -61,7 +61,7 @@ CASES = {
     "protein": Case("`protein`", "protein", PROTEINS, 20, 9, "." * 64),
     "bert": Case("a BERT of 3 layers with random weights (`experiments/tiny_bert.py`)", "bert/model", "bert/data.txt", 4, 2, "." * 20),
     "antiberty": Case(
-        f"AntiBERTy, on {len(chains())} chains that it made, and {HIDDEN} of these with the loops hidden ({len(LOOPS)} stretches)",
+        f"AntiBERTy, on chains that it made (experiments/records/antiberty_samples.fasta), and {HIDDEN} of these with the loops hidden ({len(LOOPS)} stretches)",
         *("antiberty", "antibodies.txt", 18, 8, without_loops(chains()[-1]), ("--precision", "bfloat16")),
     ),
 }
