@@ -13,17 +13,7 @@ from pairmi.draw import Streams, draw_at
 from pairmi.model import device_of
 from pairmi.results import Pass, Result, Step
 from pairmi.selectors.wrappers import InBlocks
-from pairmi.types import (
-    Backbone,
-    PairmiError,
-    PerRow,
-    Positions,
-    Prediction,
-    Selection,
-    Selector,
-    Tokens,
-    Turn,
-)
+from pairmi.types import Backbone, PairmiError, PerRow, Positions, Prediction, Selection, Selector, Tokens, Turn
 
 Explain = Callable[[Step, int], Pass]  # one row of a step, in words
 
