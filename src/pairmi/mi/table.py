@@ -1,5 +1,6 @@
 """Learnt tables: how a drawn symbol moves the marginals of the other members of a set, from the hidden states of one pass."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from pairmi.mi.head import check_prediction, gelu
 from pairmi.mi.hops import sigmoid
 from pairmi.types import Meter, PairmiError, PerRow, Positions, Prediction, State
 
-FEATURES = ("symbol", "parts", "form")
+FEATURES = ("symbol", "form")
 TOGETHER = 8  # members whose features are one product
 LOWEST = -12.0  # log-probabilities below are alike to the head
 
@@ -49,7 +50,6 @@ class Features:
     """What is known of some positions (the first dimensions), by themselves."""
 
     symbol: Float[Tensor, "... V F"]
-    parts: Float[Tensor, "... V H"]  # what each symbol adds to the network of a pair: drawn or not, of the sender or of the receiver
     form: Float[Tensor, "... G"]  # what the bilinear forms of a pair are made of
 
 
@@ -112,7 +112,7 @@ class TableHead(nn.Module):
         known = torch.cat([normed, log_probs.float().exp(), entropy(log_probs).float()[:, :, None]], dim=2)
         inner = gelu(linear(self.inner, known) + self.position[where])
         symbol = linear(self.symbol, inner).unflatten(2, (config.symbols, config.rank)) + self._beliefs(log_probs) @ self.belief.weight.t()
-        return Features(symbol, linear(self.part, symbol), linear(self.project, inner))
+        return Features(symbol, linear(self.project, inner))
 
     def _beliefs(self, log_probs: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V 2"]:
         return torch.stack([log_probs.exp(), log_probs.clamp_min(LOWEST) / 4], dim=-1).float()
@@ -138,15 +138,14 @@ class TableHead(nn.Module):
         paths: Float[Tensor, "... V C"],
     ) -> Float[Tensor, "... V K"]:
         """Of each drawn (sender, symbol) to each symbol of the receiver; the leading dimensions of all broadcast."""
-        hidden, forms = self.config.hidden, self.config.forms
-        symbol = drawn[..., None, None]
-        mine = torch.take_along_dim(sender.symbol, symbol, dim=-2)  # features of the drawn symbol, [..., 1, F]
-        of_sender, of_receiver = (x[..., n * hidden : (n + 1) * hidden] for n, x in enumerate((sender.parts, receiver.parts)))
+        forms, symbol = self.config.forms, drawn[..., None, None]
+        mine, yours = (torch.take_along_dim(x.symbol, symbol, dim=-2) for x in (sender, receiver))  # of the drawn symbol
         bilinear = (sender.form * receiver.form * self.signs.flatten()).unflatten(-1, (forms, -1)).sum(-1)
-        base = linear(self.place, torch.cat([places, bilinear / (2 + bilinear.abs())], dim=-1))[..., None, :]
-        base = base + torch.take_along_dim(of_sender, symbol, dim=-2) + torch.take_along_dim(of_receiver, symbol, dim=-2)
-        total = linear(self.product, torch.cat([mine * receiver.symbol, paths], dim=-1)).add_(base)
-        total = total.add_(sender.parts[..., 2 * hidden : 3 * hidden]).add_(receiver.parts[..., 3 * hidden :])
+        say, hear, sent, heard = self.part.weight.chunk(4)
+        pair = joined(places[..., None, :], (bilinear / (2 + bilinear.abs()))[..., None, :], mine, yours)
+        known = joined(mine * receiver.symbol, paths, sender.symbol, receiver.symbol)
+        total = multiplied(known, (self.product.weight, sent, heard))
+        total = total.add_(multiplied(pair, (self.place.weight, say, hear), self.place.bias))
         total = total.add_(functional.one_hot(drawn, self.config.symbols)[..., None] * self.same).relu_()
         return linear(self.message, linear(self.second, total).relu_())
 
@@ -240,11 +239,23 @@ def exclusion(log_probs: Float[Tensor, "B L V"], masked: Positions) -> tuple[Flo
     return p / (1 - p).clamp_min(0.05), p
 
 
-def linear(layer: nn.Linear, x: Float[Tensor, "*N A"]) -> Float[Tensor, "*N B"]:
-    """X W^T + b; outside of training the last two dimensions of x are a product of their own, the same in every batch."""
+def joined(*parts: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Side by side in the last dimension; the others broadcast."""
+    shape = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return torch.cat([part.expand(*shape, -1) for part in parts], dim=-1)
+
+
+def multiplied(x: Float[Tensor, "*N A"], weights: Sequence[Float[Tensor, "B _"]], bias: Tensor | None = None) -> Float[Tensor, "*N B"]:
+    """X W^T + b, W side by side; outside of training the last two dimensions of x are a product of their own, the same in every batch."""
+    weight = weights[0] if len(weights) == 1 else torch.cat(list(weights), dim=1)
     if torch.is_grad_enabled() or x.ndim < 3:
-        return functional.linear(x, layer.weight, layer.bias)
+        return functional.linear(x, weight, bias)
     flat = x.reshape(-1, *x.shape[-2:])
-    out = torch.bmm(flat, layer.weight.t().expand(len(flat), -1, -1))
-    out = out if layer.bias is None else out + layer.bias
+    out = torch.bmm(flat, weight.t().expand(len(flat), -1, -1))
+    out = out if bias is None else out.add_(bias)
     return out.view(*x.shape[:-1], -1)
+
+
+def linear(layer: nn.Linear, x: Float[Tensor, "*N A"]) -> Float[Tensor, "*N B"]:
+    """A layer, multiplied so."""
+    return multiplied(x, (layer.weight,), layer.bias)

@@ -51,14 +51,14 @@ class TableMI:
         source, drawn = torch.nonzero(probs, as_tuple=True)
         weight = (probs / probs.sum(1, keepdim=True))[source, drawn]
         heard = (links[:, where, :, None] * keep[0]).permute(0, 2, 1, 3).flatten(2)  # [C, L, N * V]
-        receiver = Features(known.symbol, known.parts, known.form)
+        receiver = known
         mixture, left = torch.zeros(len(where), *log_p.shape), torch.zeros(len(where), len(where))
         mixture, left = mixture.to(log_p.device), left.to(log_p.device)
         for some in torch.arange(len(source), device=source.device).split(max(1, PAIRS // len(where))):
             i, v = source[some], drawn[some]
             sent = links[:, where[i]] * give[0, :, v].T  # [C, S, L]
             paths = torch.bmm(sent, heard).unflatten(2, log_p.shape).permute(1, 2, 3, 0)
-            sender = Features(*(x[0, i][:, None] for x in (known.symbol, known.parts, known.form)))
+            sender = Features(*(x[0, i][:, None] for x in (known.symbol, known.form)))
             with torch.enable_grad():  # no parameter asks for one: these are products over all pairs at once, of this row alone
                 said = head.messages(sender, v[:, None], receiver, head.pair[where[i][:, None], where], paths)
                 log_q = head.moved(log_p, said.clamp_max(0), said.clamp_min(0), said)

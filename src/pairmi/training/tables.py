@@ -56,8 +56,8 @@ def predicted(head: TableHead, batch: Batch) -> Float[Tensor, "S N R V"]:
 def read(head: TableHead, batch: Batch) -> tuple[Float[Tensor, "S N R V"], Float[Tensor, "S N R V I"]]:
     """The same, and what its last network saw."""
     known, count = head.features(batch.hidden, batch.log_probs, batch.where), batch.drawn.shape[1]
-    sender = Features(*(x[:, :count].unsqueeze(2) for x in (known.symbol, known.parts, known.form)))
-    receiver = Features(*(x.unsqueeze(1) for x in (known.symbol, known.parts, known.form)))
+    sender = Features(*(x[:, :count].unsqueeze(2) for x in (known.symbol, known.form)))
+    receiver = Features(*(x.unsqueeze(1) for x in (known.symbol, known.form)))
     links, source = head.links(), batch.where[:, :count]
     given = batch.give.gather(2, batch.drawn[:, None].expand(-1, links.shape[1], -1)).mT  # [S, N, L]
     out = links[:, source] * given  # [P, S, N, L]
