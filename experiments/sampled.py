@@ -1,14 +1,9 @@
 """docs/sampled.md: probing by draws: unbiased, with which error, at what price; and heads that learn from drawn labels.
 
-    python experiments/sampled.py [--seeds N] [--data FASTA] [--rows N] [--only PART]
+    python experiments/sampled.py [--seeds N] [--only PART]
 
 Every measurement is kept in --records: an interrupted run goes on where it stopped, and the page can be written from parts that were
-measured one by one (--only). With --measured nothing is measured, and what is not in --records stays on the page as it stands. With --data, a FASTA file of
-the protein model's training sequences, heads learn from labels that cost equal rows; they are validated and tested on exact labels of
-other families, which must be there:
-
-    pairmi labels --backbone protein --precision bfloat16 --data FASTA --shard 128 --each 6 --seed 1 --form kl --floor 0 --positions 4 --states 512 --only test --out STORE/protein-test
-    pairmi labels ... --only validation --out STORE/protein-validation
+measured one by one (--only). With --measured nothing is measured, and what is not in --records stays on the page as it stands.
 
 Heads over the number of rows are made by sampled_heads.py, whose records the page reads.
 """
@@ -25,7 +20,6 @@ from scipy import stats
 from torch import Tensor
 
 from pages.sampled import page
-from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.ledger import Ledger
 from pairmi.counting import Counting
@@ -35,22 +29,13 @@ from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.mi.sampled import SampledProbe, interval, split
 from pairmi.model import Model
-from pairmi.store import joined_labels, read_store
-from pairmi.tasks.protein.fasta import read_proteins
 from pairmi.tasks.tables import random_table
-from pairmi.training.distill import Distill, DistillConfig, make_head
-from pairmi.training.labels import Effort, Probing, make_labels
-from pairmi.training.length_buckets import typical_share
-from pairmi.training.loop import fit
-from pairmi.training.optimizer import Rates
-from pairmi.training.states import ProteinStates
 from pairmi.types import Backbone, Prediction, Tokens, Vocab
-from sampled_heads import RECORDS, scored
+from sampled_heads import RECORDS
 
 Record = dict[str, Any]
 PROTEIN = "MKT.Y...A.QRQ.S..KSHF..QLE....GLIEVQ.PIL.R.G.GTQDN"  # 18 of 53 residues unknown
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASG....DTYIHWVRQAPGKGLEWVARI...NGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC......DGFY.MDYWGQGTLVTVSS"
-LAYERS, SIZES = [2, 4, 6], {"inner": 64, "forms": 8, "rank": 16, "mixer": 16, "hops": 0, "edges": 4, "reach": 0}
 COLUMNS = (  # of what is measured over seeds
     "form",
     "draws",
@@ -67,14 +52,6 @@ COLUMNS = (  # of what is measured over seeds
     "its upper end / value",
 )
 LABELS = "exact and tail, one in a stratum (rules, labels)"
-WAYS: dict[str, tuple[int, int]] = {  # of spending rows: draws (0 = every symbol) and positions of a state (0 = all)
-    "every symbol, all positions": (0, 0),
-    "every symbol, 4 positions": (0, 4),
-    "4 draws, 4 positions": (4, 4),
-    "2 draws, 8 positions": (2, 8),
-    "1 draw, 16 positions": (1, 16),
-    "1 draw, 4 positions": (1, 4),
-}
 
 
 @dataclass
@@ -272,36 +249,6 @@ def stopped(backbone: Remembering, tokens: Tokens, error: float, seeds: int) -> 
     }
 
 
-def labelled(model: Model, way: str, options: argparse.Namespace) -> Path:
-    """A store of labels that cost about `rows` rows."""
-    draws, positions = WAYS[way]
-    probe: Probing = SampledProbe("kl", draws) if draws else Probe("kl", 0.0)
-    each = 1 + (draws or 20) * (positions or 40)
-    shard = max(4, min(64, options.rows // each // 8))
-    folder = options.store / f"study-{draws}x{positions}"
-    states = ProteinStates(read_proteins(options.data, model.longest), each=6)
-    count = round(options.rows / each / 0.85)  # what belongs to families for validation and test is left out
-    make_labels(model, states, folder, count, probe=probe, effort=Effort(positions, "train"), shard=shard, quiet=True)
-    return folder
-
-
-def learnt(way: str, options: argparse.Namespace) -> Record:
-    """R2 on families new to a head that learns from these labels."""
-    model = load("protein", precision="bfloat16")
-    drawn, settings = read_store(labelled(model, way, options))
-    test, _ = read_store(options.store / "protein-test")
-    held_out, _ = read_store(options.store / "protein-validation")
-    head = make_head("low-rank", model, LAYERS, SIZES, 0)
-    head.begin_at(typical_share(drawn))  # type: ignore[operator]
-    config = DistillConfig(batch=32, rates=Rates(muon=0.015, adam=3e-3), precision="bfloat16")
-    job = Distill(model, head, LAYERS, joined_labels([drawn, held_out]), settings, config)
-    run = options.store / "run-{}x{}".format(*WAYS[way])
-    fit(job, run, steps=options.steps, warmup=50, decay=0.7, save_every=500, evaluate_every=100, quiet=True)
-    file = run / "head.safetensors"
-    save_tensors(file, head.state_dict(), {"kind": "head", **job.about()})
-    return {"states": len(drawn), "rows": int(drawn.rows.sum()), **scored("protein", str(file), test)}
-
-
 def parts(options: argparse.Namespace, ledger: Ledger) -> dict[str, Callable[[], Record]]:
     """What the page is made of."""
 
@@ -328,19 +275,12 @@ def parts(options: argparse.Namespace, ledger: Ledger) -> dict[str, Callable[[],
         backbone, tokens = worlds()["protein"]
         return {"rows": [stopped(backbone, tokens, error, options.seeds // 4) for error in (0.004, 0.002, 0.001)]}
 
-    found: dict[str, Callable[[], Record]] = {"draws": draws, "ways": ways, "errors": errors}
-    if options.data is not None:
-        found |= {f"study {way}": (lambda way=way: {"row": {"labels": way} | learnt(way, options)}) for way in WAYS}
-    return found
+    return {"draws": draws, "ways": ways, "errors": errors}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="FASTA file of the protein model's training sequences")
-    parser.add_argument("--rows", type=int, default=16384, help="of labels in each way of the study")
-    parser.add_argument("--steps", type=int, default=800, help="of training in the study")
     parser.add_argument("--seeds", type=int, default=2000)
-    parser.add_argument("--store", type=Path, default=Path("runs/sampled"), help="where labels and runs of the study are")
     parser.add_argument("--records", type=Path, default=RECORDS / "sampled.jsonl")
     parser.add_argument("--heads", type=Path, default=RECORDS / "sampled_heads.jsonl", help="what sampled_heads.py measured")
     parser.add_argument("--only", help="measure this part and write no page")
@@ -351,7 +291,7 @@ def main() -> None:
     ledger, found = Ledger(options.records), {}
     for name, part in parts(options, ledger).items():
         if options.only in (None, name):
-            settings = {"part": name, "seeds": options.seeds} | ({"rows": options.rows, "steps": options.steps} if "study" in name else {})
+            settings = {"part": name, "seeds": options.seeds}
             record = ledger.find(settings) if options.measured else ledger.measured(settings, part)
             found |= {name: record} if record else {}
     if options.only is None:

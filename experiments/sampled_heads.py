@@ -1,7 +1,9 @@
 """Heads from cheap labels over the number of rows, for docs/sampled.md and docs/text.md: how far more rows take them.
 
     python experiments/sampled_heads.py protein antiberty albert-zh [--store DIR] [--records FILE] [--shares S ...]
+    python experiments/sampled_heads.py protein --labels 0x4 4x4 1x16 train --rows 8192
 
+The second makes heads from labels of several kinds that cost equal rows: STORE/protein-0x4 and so on; `train` are those of the first.
 Every head is a line of --records, and what is there is not made again. The labels must be in --store: those to learn from of training
 families, and of other families such as are measured on, exact or from many draws. AntiBERTy's sequences are its own, one by one
 (antibody_results.py) and, the first 120, by `mi-bound:budget=0.25`; its reference is that of the test there.
@@ -14,14 +16,15 @@ families, and of other families such as are measured on, exact or from many draw
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only train --draws 1 --positions 4 --shard 64 --states 4800 --out STORE/albert-zh-train
     pairmi labels --backbone albert-zh --precision bfloat16 --data SENTENCES --only test --seed 1 --draws 256 --positions 3 --shard 64 --states 384 --out STORE/albert-zh-test
 
-A head of these is `pairmi train head --backbone protein --precision bfloat16 --labels STORE/protein-train STORE/protein-validation --loss poisson ...`
+Labels of other kinds (--labels) are made in the same way with other --positions and --draws, or without draws (0x4): `--form kl --floor 0`, AntiBERTy's `--floor 0.02`.
+SENTENCES are those of the treebank, `gzip -dc ud_chinese_gsdsimp_dev.txt.gz | tr -d ' '`. A head of these is `pairmi train head --backbone protein --precision bfloat16 --labels STORE/protein-train STORE/protein-validation --loss poisson ...`
 with the sizes below; here the step to stop at is chosen on a third of the test families, which are not scored.
 """
 
 import argparse
 import copy
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -161,13 +164,14 @@ def made(job: Distill, steps: int, file: Path) -> Record:
     return {"rows": int(job.train.rows.sum()), "states": len(job.train), "stopped at": at, "R2 to stop by": r2}
 
 
-def works(name: str, rows: int) -> list[Record]:
-    """Every head of a backbone for which labels cost so many rows: its share of them, and whether it goes on from the shipped."""
+def works(name: str, rows: int, every: Sequence[float]) -> list[Record]:
+    """Heads of a backbone for which labels cost so many rows: shares of them, and for some whether it goes on from the shipped."""
     of = SETTINGS[name]
     return [
         {"budget": round(share * rows), "steps": of.steps, "loss": "poisson", "start": start, "sizes": dict(of.sizes)}
-        for start, shares in ((False, SHARES), (True, of.onward))
-        for share in shares
+        for start in (False, True)
+        for share in every
+        if not start or share in of.onward
     ]
 
 
@@ -178,14 +182,14 @@ def cost(name: str, file: str) -> Record:
     return cost_records({name: (guided.backbone, guided.head)}, tokens)[0]  # type: ignore[dict-item]
 
 
-def file_of(options: argparse.Namespace, name: str, work: Record) -> Path:
+def file_of(options: argparse.Namespace, name: str, kind: str, work: Record) -> Path:
     """Where a head is put."""
-    return Path(options.store / f"{name}-{work['budget']}-{'shipped' if work['start'] else 'nothing'}.safetensors")
+    return Path(options.store / f"{name}-{kind}-{work['budget']}-{'shipped' if work['start'] else 'nothing'}.safetensors")
 
 
-def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
-    """All heads of a backbone, and the one in the package, on the same states."""
-    (tested, how), (drawn, settings) = (read_store(options.store / f"{name}-{part}") for part in ("test", "train"))
+def curve(name: str, kind: str, options: argparse.Namespace, ledger: Ledger) -> None:
+    """All heads of a backbone, and the one in the package, on the same states; with --rows one, from labels that cost so many."""
+    (tested, how), (drawn, settings) = (read_store(options.store / f"{name}-{part}") for part in ("test", kind))
     stop, test = halves(tested)
     depends = {"heads": name, "test": len(test), "form": how["form"], "draws": settings.get("draws"), "positions": settings["positions"]}
     if SETTINGS[name].onward:
@@ -193,9 +197,9 @@ def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
     named = tested if how["form"] == "kl" else read_store(options.store / f"{name}-test-kl")[0]
     ledger.measured({"heads": name, "beyond": len(named)}, lambda: beyond(named, load(name).vocab.size))
     rows = int(drawn.rows.sum())
-    every = [
-        work for work in works(name, rows) if not options.shares or work["budget"] in [round(share * rows) for share in options.shares]
-    ]
+    shares = [options.rows / rows] if options.rows else options.shares
+    every = [work for work in works(name, rows, shares or SHARES) if not (options.rows and work["start"])]
+    depends |= {"equal": True} if options.rows else {}
 
     @functools.cache
     def job() -> Distill:  # for as many labels as any head needs that is not made yet
@@ -209,13 +213,15 @@ def curve(name: str, options: argparse.Namespace, ledger: Ledger) -> None:
 
     for work in every:
 
-        def measure(work: Record = work, file: Path = file_of(options, name, work)) -> Record:  # noqa: B008 (called at once)
+        def measure(work: Record = work, file: Path = file_of(options, name, kind, work)) -> Record:  # noqa: B008 (called at once)
             about = made(about_to(job(), name, within_rows(drawn, work["budget"]), work), work["steps"], file)
             return about | scored(name, str(file), test) | {"bytes": file.stat().st_size}
 
         print(name, ledger.measured(depends | work, measure), flush=True)
+    if options.rows:
+        return
     best_of = max(every, key=lambda work: ledger.find(depends | work)["R2 to stop by"])  # type: ignore[index]
-    print(name, ledger.measured(depends | best_of | {"cost": True}, lambda: cost(name, str(file_of(options, name, best_of)))))
+    print(name, ledger.measured(depends | best_of | {"cost": True}, lambda: cost(name, str(file_of(options, name, kind, best_of)))))
 
 
 def main() -> None:
@@ -223,11 +229,14 @@ def main() -> None:
     parser.add_argument("models", nargs="*", choices=[*SETTINGS, []], metavar="MODEL")
     parser.add_argument("--store", type=Path, default=Path("runs/sampled"), help="where the labels are")
     parser.add_argument("--records", type=Path, default=RECORDS / "sampled_heads.jsonl")
+    parser.add_argument("--labels", nargs="+", default=["train"], help="which labels are learnt from")
+    parser.add_argument("--rows", type=int, default=0, help="of the labels, one head for each kind; default: shares of all")
     parser.add_argument("--shares", nargs="*", type=float, help="make the heads of these shares of the rows only")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name in options.models:
-        curve(name, options, Ledger(options.records))
+        for kind in options.labels:
+            curve(name, kind, options, Ledger(options.records))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ from pairmi.pairs.picture import pyplot
 Record = dict[str, Any]
 COLUMNS = ("head", "loss", "rows", "states", "stopped at", "R2", "Spearman")
 BEYOND = ("backbone", "states", "share above", "R2 of the rest")
+EQUAL = ("backbone", "labels", "states", "rows", "stopped at", "R2", "Spearman", "test states")
 COST = ("parameters", "flop_share", "head_ms", "pass_ms", "time_share", "rows")
 
 
 def measured(records: Path, name: str) -> list[Record]:
     """Every head of a backbone, those in the package first."""
-    found = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name and "beyond" not in one["settings"]]
+    every = [one for one in Ledger(records).found.values() if one["settings"].get("heads") == name]
+    found = [one for one in every if not {"beyond", "equal"} & set(one["settings"])]
     return sorted(found, key=lambda one: (one["settings"].get("start", False), one["settings"].get("budget", 0)))
 
 
@@ -23,6 +25,17 @@ def beyond(records: Path, names: list[str]) -> str:
     """How much of the `kl` form no mutual information could be, a line for each backbone."""
     found = {one["settings"]["heads"]: one for one in Ledger(records).found.values() if "beyond" in one["settings"]}
     return report.table([{"backbone": name} | found[name] for name in names if name in found], BEYOND)
+
+
+def equal_rows(records: Path) -> str:
+    """Heads from labels of several kinds at equal rows; nothing where there are none."""
+    rows = []
+    for one in Ledger(records).found.values():
+        if one["settings"].get("equal") and "sizes" in one["settings"]:
+            draws, positions = one["settings"]["draws"], one["settings"]["positions"]
+            asked = f"{draws} draw{'s' * (draws > 1)}" if draws else "every symbol"
+            rows.append({"backbone": one["settings"]["heads"], "labels": f"{asked}, {positions} positions"} | one)
+    return report.table(sorted(rows, key=lambda one: (one["backbone"], one["states"])), EQUAL) if rows else ""
 
 
 def made(records: Path, name: str) -> list[Record]:
