@@ -117,23 +117,12 @@ def head_part(model: Model, options: argparse.Namespace) -> Record:
 
 
 def touching(model: Model, options: argparse.Namespace) -> Record:
-    ledger, way = Ledger(options.records), Way(blocks=options.blocks, deals=options.deals)
-    figure, plain, records = (
-        options.out.parent / "figures" / "protein_contacts.png",
-        load(options.model, precision=options.precision),
-        list[Record](),
+    way, plain = Way(blocks=options.blocks, deals=options.deals), load(options.model, precision=options.precision)
+    structures, figure = (
+        read_structures(options.pdb, model.longest)[: options.structures],
+        options.out.parent / "figures/protein_contacts.png",
     )
-    for number, structure in enumerate(tqdm(read_structures(options.pdb, model.longest)[: options.structures], desc="contacts")):
-        settings = {"protein": structure.name, "weights": identify(plain), "blocks": options.blocks, "deals": options.deals}
-        settings |= {"precision": options.precision}
-
-        def measure(structure: Any = structure, number: int = number) -> Record:
-            scores, rows = contacts.pair_scores(plain, structure.text, way)
-            if number == 0:
-                contacts.draw_contacts(structure, scores, figure)
-            return {"records": list(contacts.contact_records(structure, scores, rows))}
-
-        records += ledger.measured(settings, measure)["records"]
+    records = contacts.measured(plain, structures, way, Ledger(options.records), options.precision, figure)
     return {"summary": contacts.summary(records)}
 
 

@@ -49,6 +49,15 @@ def test_the_benchmark_from_the_command_line(weights: str, tmp_path: Path, capsy
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_the_records_hold_is_not_measured_again(weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_structure(tmp_path / "a.pdb", (RESIDUES * 2)[:26], helix(26))
+    command = ["bench", "contacts", "--backbone", weights, "--folder", str(tmp_path), "--records", str(tmp_path / "kept.jsonl"), "--json"]
+    assert main([*command, str(tmp_path / "first.jsonl")]) == 0
+    monkeypatch.setattr(contacts, "pair_scores", None)
+    assert main([*command, str(tmp_path / "second.jsonl")]) == 0
+    assert (tmp_path / "first.jsonl").read_text() == (tmp_path / "second.jsonl").read_text() != ""
+
+
 def test_something_to_look_at_is_needed(weights: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "contacts", "--backbone", weights]) == 2
     assert "the following arguments are required: --folder" in capsys.readouterr().err

@@ -1,20 +1,26 @@
 """`pairmi bench contacts`: how well mutual information finds the residues that touch."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
+from pairmi.backbones.identity import identify
 from pairmi.bench import report
+from pairmi.bench.ledger import Ledger
 from pairmi.bench.stats import mean_interval
 from pairmi.info import apc
 from pairmi.mi.maps import Way
+from pairmi.model import Model
 from pairmi.tasks.protein.contacts import chance, precision
 from pairmi.tasks.protein.scaffold import Structure
 from pairmi.types import Backbone
 
+Records = list[dict[str, Any]]
 SEPARATIONS = (6, 24)
 COLUMNS = ("method", "proteins", "separation", "top", "precision", "low", "high", "rows")
 METHODS = ("mutual information", "mutual information, APC", "categorical Jacobian", "categorical Jacobian, APC")
@@ -37,6 +43,23 @@ def contact_records(structure: Structure, scores: dict[str, np.ndarray], rows: d
             for method, matrix in scores.items():
                 yield about | {"method": method, "precision": precision(matrix, contacts, separation, count), "rows": rows[method]}
             yield about | {"method": "chance", "precision": chance(contacts, separation), "rows": 0}
+
+
+def measured(
+    model: Model, structures: Sequence[Structure], way: Way, ledger: Ledger, precision: str | None, figure: Path | None
+) -> Records:
+    """The records of all structures, what the ledger holds excepted; the map of the first one is drawn."""
+    records: Records = []
+    for number, structure in enumerate(tqdm(structures, desc="contacts", unit="protein", file=sys.stderr)):
+        settings = {"protein": structure.name, "weights": identify(model), "blocks": way.blocks, "deals": way.deals, "precision": precision}
+        found, drawn = ledger.find(settings), figure if number == 0 else None
+        if found is None or drawn:
+            scores, rows = pair_scores(model, structure.text, way)
+            if drawn:
+                draw_contacts(structure, scores, drawn)
+            found = found or ledger.add(settings, {"records": list(contact_records(structure, scores, rows))})
+        records += found["records"]
+    return records
 
 
 def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

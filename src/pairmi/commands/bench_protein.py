@@ -74,9 +74,5 @@ def run_contacts(options: argparse.Namespace, records: list[dict[str, Any]]) -> 
     """Precision over a folder of structures."""
     model, way = _loaded(options), Way(blocks=options.blocks, deals=options.deals, batch_rows=options.batch)
     structures = read_structures(options.folder, model.longest)[: options.limit]
-    for number, structure in enumerate(tqdm(structures, desc="contacts", unit="protein", file=sys.stderr)):
-        scores, rows = contacts.pair_scores(model, structure.text, way)
-        records += contacts.contact_records(structure, scores, rows)
-        if number == 0 and options.figure:
-            contacts.draw_contacts(structure, scores, options.figure)
+    records += contacts.measured(model, structures, way, Ledger(options.records), options.precision, options.figure)
     print(report.table(contacts.summary(records), contacts.COLUMNS))
