@@ -192,10 +192,11 @@ def curve(name: str, kind: str, options: argparse.Namespace, ledger: Ledger) -> 
     (tested, how), (drawn, settings) = (read_store(options.store / f"{name}-{part}") for part in ("test", kind))
     stop, test = halves(tested)
     depends = {"heads": name, "test": len(test), "form": how["form"], "draws": settings.get("draws"), "positions": settings["positions"]}
-    if SETTINGS[name].onward:
-        ledger.measured(depends | {"head": "in the package"}, lambda: scored(name, name, test))
-    named = tested if how["form"] == "kl" else read_store(options.store / f"{name}-test-kl")[0]
-    ledger.measured({"heads": name, "beyond": len(named)}, lambda: beyond(named, load(name).vocab.size))
+    if not options.rows:
+        if SETTINGS[name].onward:
+            ledger.measured(depends | {"head": "in the package"}, lambda: scored(name, name, test))
+        named = tested if how["form"] == "kl" else read_store(options.store / f"{name}-test-kl")[0]
+        ledger.measured({"heads": name, "beyond": len(named)}, lambda: beyond(named, load(name).vocab.size))
     rows = int(drawn.rows.sum())
     shares = [options.rows / rows] if options.rows else options.shares
     every = [work for work in works(name, rows, shares or SHARES) if not (options.rows and work["start"])]
