@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cycles import Cycles
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.transformer import Transformer, TransformerConfig
 from pairmi.loading import load
@@ -20,29 +21,6 @@ SHAPE = TransformerConfig(symbols="abcd", length=8, width=16, depth=1, heads=2)
 
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-class Cycles:
-    """abcdabcd from a random start: one known position tells all the others."""
-
-    def about(self) -> dict[str, Any]:
-        return {"name": "cycles"}
-
-    def draw(self, count: int, rng: torch.Generator) -> Tensor:
-        return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
-
-    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        clean = self.draw(count, rng)
-        return torch.full_like(clean, 4), clean
-
-    def turned(self, noisy: Tensor, clean: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        shift = torch.randint(4, (len(clean), 1), generator=rng)
-        return torch.where(noisy == 4, 4, (noisy + shift) % 4), (clean + shift) % 4
-
-    def evaluate(self, model: Transformer) -> dict[str, float]:
-        clean = self.draw(32, rng(99))
-        noisy = corrupt(clean, torch.full((32,), 0.5), 4, rng(98))
-        return {"nll": float(cross_entropy(model(noisy), clean) / (noisy == 4).sum())}
 
 
 def job(**changes: Any) -> Denoise:

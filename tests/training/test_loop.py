@@ -12,41 +12,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
+from cycles import Cycles
 from pairmi.backbones.checkpoint import load_tensors, save_tensors
-from pairmi.backbones.transformer import Transformer, TransformerConfig
+from pairmi.backbones.transformer import TransformerConfig
 from pairmi.training.loop import fit, learning_rate, read_log
 from pairmi.types import PairmiError
 from studies.denoise import Denoise, DenoiseConfig
 
 SCHEDULE: dict[str, Any] = {"steps": 60, "warmup": 5, "decay": 0.4, "save_every": 4, "evaluate_every": 6, "quiet": True}
-
-
-class Cycles:
-    """abcdabcd from a random start, slowly."""
-
-    def __init__(self, pause: float = 0.0) -> None:
-        self.pause = pause
-
-    def about(self) -> dict[str, Any]:
-        return {"name": "cycles"}
-
-    def draw(self, count: int, rng: torch.Generator) -> Tensor:
-        time.sleep(self.pause)
-        return (torch.randint(4, (count, 1), generator=rng) + torch.arange(8)) % 4
-
-    def start(self, count: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        clean = self.draw(count, rng)
-        return torch.full_like(clean, 4), clean
-
-    def turned(self, noisy: Tensor, clean: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        shift = torch.randint(4, (len(clean), 1), generator=rng)
-        return torch.where(noisy == 4, 4, (noisy + shift) % 4), (clean + shift) % 4
-
-    def evaluate(self, model: Transformer) -> dict[str, float]:
-        clean = self.draw(4, torch.Generator().manual_seed(1))
-        return {"sure": float(model(clean.masked_fill(torch.arange(8) > 1, 4)).log_probs.amax())}
 
 
 def job(pause: float = 0.0, width: int = 16, **changes: Any) -> Denoise:
@@ -246,7 +220,7 @@ def test_progress_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_the_log_has_what_was_measured(whole: Path) -> None:
     log = read_log(whole / "log.jsonl")
-    assert all(record.keys() == {"step", "seconds", "rate", "loss", "sure"} for record in log)
+    assert all(record.keys() == {"step", "seconds", "rate", "loss", "nll"} for record in log)
     assert [record["rate"] for record in log] == [learning_rate(int(record["step"]) - 1, 60, 5, 0.4) for record in log]
     assert json.loads((whole / "log.jsonl").read_text().splitlines()[-1])["step"] == 60
 
