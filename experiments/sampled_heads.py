@@ -52,6 +52,7 @@ from pairmi.training.states import grid_name
 Record = dict[str, Any]
 EVERY, PATIENCE = 50, 8  # steps between two looks at the families to stop by, and looks without progress that end a training
 BATCH, WARMUP, DECAY = 32, 50, 0.7
+ROUNDS, ROWS = 3, 5  # over the states at least, where labels are many; and what a state of these costs
 RECORDS = Path(__file__).parent / "records"
 
 
@@ -61,7 +62,7 @@ class Heads:
 
     layers: tuple[int, ...]
     sizes: Mapping[str, int]
-    steps: int  # at most
+    steps: int  # at most, or `ROUNDS` over the states
     onward: tuple[float, ...] = ()  # the shares for which a head goes on from the shipped one
 
 
@@ -168,9 +169,15 @@ def works(name: str, rows: int, every: Sequence[float]) -> list[Record]:
     """Heads of a backbone for which labels cost so many rows: shares of them, and for some whether it goes on from the shipped."""
     of = SETTINGS[name]
     return [
-        {"budget": round(share * rows), "steps": of.steps, "loss": "poisson", "start": start, "sizes": dict(of.sizes)}
+        {
+            "budget": budget,
+            "steps": max(of.steps, ROUNDS * budget // ROWS // BATCH),
+            "loss": "poisson",
+            "start": start,
+            "sizes": dict(of.sizes),
+        }
         for start in (False, True)
-        for share in every
+        for share, budget in ((share, round(share * rows)) for share in every)
         if not start or share in of.onward
     ]
 
