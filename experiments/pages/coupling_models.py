@@ -54,7 +54,7 @@ def embedded(priced: Sequence[Record], trained: Sequence[Record], costs: Sequenc
         for r in trained
     ]
     notes += [
-        f"In one decoding of {r['boards']:.0f} half-masked sentences of 26 letters by `{r['settings']['rule']}`, {r['members']:.1f} members a pass, they take {r['coupling']:.2f} s beside {r['pass']:.2f} s of passes: {r['share']:.1%}."
+        f"In a decoding of {r['boards']:.0f} half-masked sentences of 26 letters by `{r['settings']['rule']}`, {r['members']:.1f} members a pass, they take {r['coupling']:.2f} s beside {r['pass']:.2f} s of passes: {r['share']:.1%}."
         for r in costs
     ]
     text = f"## Large alphabets\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n\n" + "".join(f"* {note}\n" for note in notes)

@@ -120,8 +120,8 @@ class TimedDeferring(TimedCoupling):
             return self.deferring.judged(state, size)
 
 
-def cost_of_coupling(model: Model, spec: str, canvases: Tensor) -> dict[str, float]:
-    """Seconds of passes and of learnt tables in one decoding of canvases by a coupled rule, where they take turns."""
+def cost_of_coupling(model: Model, spec: str, canvases: Tensor, rounds: int = 4) -> dict[str, float]:
+    """Seconds of passes and of learnt tables in a decoding of canvases by a coupled rule, where they take turns; the first only warms up."""
     selector, watch = rule(spec, model) if model.tables is not None else None, Stopwatch()
     if not isinstance(selector, Coupled):
         raise PairmiError(f"cost: model {model.name!r} has no tables, or {spec} draws by none")
@@ -129,9 +129,12 @@ def cost_of_coupling(model: Model, spec: str, canvases: Tensor) -> dict[str, flo
     timed = TimedDeferring(inner, watch, inner) if isinstance(inner, Deferring) else TimedCoupling(inner, watch)
     selector = Coupled(selector.rule, timed)
     boards = len(canvases)
-    made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
+    for turn in range(rounds):
+        made = decode(timed_passes(model, watch), canvases, selector, Sampling(), batch_size=boards)
+        if turn == 0:
+            watch.seconds.clear()
     passes = sum(one.passes for one in made) / boards
-    seconds = {name: watch.seconds[name] for name in ("pass", "coupling")}
+    seconds = {name: watch.seconds[name] / (rounds - 1) for name in ("pass", "coupling")}
     return seconds | {
         "share": seconds["coupling"] / seconds["pass"],
         "members": float((canvases == model.vocab.size).sum()) / boards / passes,
