@@ -219,7 +219,7 @@ Beside a pass in bfloat16, on 16 canvases of 32 unknown positions, on a busy mac
 
 ```text
 pairmi labels     --backbone albert-zh --precision bfloat16 --data sentences.txt --draws 1 --positions 4 --shard 64 --states 4800 --out labels
-pairmi train head --backbone albert-zh --precision bfloat16 --labels labels --layers 3 4 --loss poisson --rate 3e-3 --inner 32 --forms 8 --rank 8 --batch 32 --steps 200 --decay 0.7 --run run --out head.safetensors
+pairmi train head --backbone albert-zh --precision bfloat16 --labels labels --layers 3 4 --loss poisson --rate 3e-3 --inner 32 --forms 8 --rank 8 --batch 32 --steps 400 --decay 0.7 --run run --out head.safetensors
 pairmi mi         --backbone albert-zh --mi head --head head.safetensors --canvas "现代[MASK][MASK]的奠基人"
 ```
 
