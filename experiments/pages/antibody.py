@@ -10,7 +10,7 @@ from pairmi.provenance import provenance
 
 
 def head_section(found: Record) -> str:
-    groups = [record for record in found["scores"] if record["group"] != "all" and record["estimate"] == "antiberty-head"]
+    groups = [record for record in found["scores"] if record["group"] != "all" and record["estimate"] in ("antiberty", "antiberty-head")]
     whole = 1 + 20 * found["positions"]
     rows = [row | {"unpruned": whole, "fewer": whole / row["rows"]} for row in found["rows"]]
     costs = ("head", "parameters", "head_mflop", "flop_share", "head_ms", "pass_ms", "time_share", "rows")

@@ -152,7 +152,7 @@ Systematic draws (one random number for all strata) are about as good as one in 
 
 {noises}
 
-One draw is about as noisy as what it tells varies: a head averages that over its states, and another state costs as much as another draw. So labels draw once.
+One draw is one to three times as noisy as what it tells varies; a head averages that over its states. Whether another draw or another state is worth its row is measured below: another state for `protein` and text; for AntiBERTy, whose second draw takes most of the noise away, probing few states in full was best.
 
 **Control variates** (for labels: the current head times what is known of the symbol). The share of the variance of a draw that would be left if the head were perfect:
 
