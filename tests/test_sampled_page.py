@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pages.sampled import coverage
-from pages.sampled_heads import heads_table, picture
+from pages.sampled_heads import equal_rows, heads_table, made, picture
 from pages.sections import kept
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
@@ -90,6 +90,17 @@ def test_heads_are_lines_of_a_table_and_the_best_is_chosen_by_other_families(tmp
     assert "from nothing, 8/2x4" in table
     picture(tmp_path / "heads.jsonl", ["m"], tmp_path / "heads.png")
     assert (tmp_path / "heads.png").stat().st_size > 1000
+
+
+def test_kinds_of_labels_at_equal_rows_are_a_table_of_their_own(tmp_path: Path) -> None:
+    ledger, file = Ledger(tmp_path / "heads.jsonl"), tmp_path / "heads.jsonl"
+    assert equal_rows(file) == ""
+    for draws, states in ((None, 3), (1, 40), (4, 10)):
+        work = {"heads": "m", "draws": draws, "positions": 4, "budget": 200, "sizes": {}, "equal": True}
+        ledger.add(work, {"rows": 200, "states": states, "stopped at": 5, "R2": 0.5, "Spearman": 0.5, "test states": 3})
+    lines = equal_rows(file).splitlines()[2:]
+    assert [line.split("|")[2].strip() for line in lines] == ["every symbol, 4 positions", "4 draws, 4 positions", "1 draw, 4 positions"]
+    assert made(file, "m") == []  # they are no part of the curve over rows
 
 
 def test_labels_are_cut_by_rows_and_by_family() -> None:
