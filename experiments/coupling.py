@@ -30,7 +30,7 @@ from pairmi.spec import rule
 from pairmi.store import read_store
 from pairmi.tasks.sudoku.puzzles import TEST, complete_grids, minimal_puzzles
 from pairmi.tasks.tables import markov_chain, permutations, random_table
-from studies.coupling import best_passes, cost_of_coupling, fidelity_of_tables, moved_by, rule_passes, seconds_a_board
+from studies.coupling import best_passes, cost_of_coupling, fidelity_of_tables, moved_by, readings_of_tables, rule_passes, seconds_a_board
 
 UNIT = 50
 SETS = (  # who is filled together, from careful to reckless
@@ -153,6 +153,7 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             plain, (labels, _) = load("sudoku"), read_store(options.labels)
             key = {"what": "mi", "states": len(labels.split("test"))} | depends_on(plain, "mi-bound:mi=tables")
             ledger.measured(key, lambda: fidelity_of_tables(plain, labels.split("test")))  # noqa: B023
+            ledger.measured(key | {"what": "readings"}, lambda: {"rows": readings_of_tables(plain, labels.split("test"))})  # noqa: B023
 
 
 def worlds(ledger: Ledger, options: argparse.Namespace) -> None:

@@ -204,6 +204,9 @@ def doubt(records: Sequence[Record]) -> list[str]:
     return [f"## What the tables know of their own loss\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"]
 
 
+READINGS = "Other readings of the same tables on the same states: only symbols of some probability speak, or any monotone function of what they say is taken (isotonic, fitted on the other half of the grids)."
+
+
 def budgets(records: Sequence[Record]) -> list[str]:
     """Whether a calibrated budget is what a pass loses after the shift."""
     lines = [
@@ -215,7 +218,7 @@ def budgets(records: Sequence[Record]) -> list[str]:
     return [f"## Charges for what is left\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"] if lines else []
 
 
-def fidelity(records: Sequence[Record]) -> list[str]:
+def fidelity(records: Sequence[Record], read: Sequence[Record]) -> list[str]:
     """MI by formula from the tables beside the scalar head."""
     if not records:
         return []
@@ -227,7 +230,10 @@ def fidelity(records: Sequence[Record]) -> list[str]:
     ]
     costs = ", ".join(f"{name} {one['time_share']:.2f}" for name, one in record["costs"].items())
     about = f"`mi=tables` beside `mi=head` on the same states of unseen grids, against probed MI. Time over a pass (float32): {costs}; every symbol of every position speaks to every other one."
-    return [f"## Mutual information from the tables\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"]
+    text = f"## Mutual information from the tables\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"
+    if read:
+        text += f"\n{READINGS}\n\n{report.table(read[-1]['rows'], tuple(read[-1]['rows'][0]))}\n"
+    return [text]
 
 
 def curve(records: Sequence[Record]) -> list[str]:

@@ -7,9 +7,11 @@ from time import process_time
 from typing import Any
 
 import torch
+from sklearn.isotonic import IsotonicRegression
 from torch import Tensor
 
 from pairmi.backbones.tabular import Tabular
+from pairmi.bench.fidelity import r2
 from pairmi.bench.head import groups, predicted_by, scores
 from pairmi.bench.head_cost import cost_records
 from pairmi.commit import Sampling
@@ -18,11 +20,13 @@ from pairmi.decoding import decode
 from pairmi.deferring import Asked, Deferring
 from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
+from pairmi.mi.table import TableHead
+from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.wrappers import Coupled
 from pairmi.spec import estimate, rule
 from pairmi.store import Labels
-from pairmi.types import Coupling, Meter, PairmiError, Prediction, Selection, Selector, State, Turn, Waiting
+from pairmi.types import Coupling, Meter, PairmiError, PairwiseMI, Prediction, Selection, Selector, State, Turn, Waiting
 from studies.exact_price import exact_price
 from studies.stopwatch import Stopwatch, timed_passes
 
@@ -186,3 +190,20 @@ def fidelity_of_tables(model: Model, labels: Labels, costed: int = 32) -> dict[s
         }
     costs = cost_records({name: (model, mi) for name, mi in estimates.items()}, labels.tokens[:costed])
     return {"scores": found, "costs": {record["head"]: record for record in costs}}
+
+
+def readings_of_tables(model: Model, labels: Labels, costed: int = 16) -> list[dict[str, Any]]:
+    """Other ways to read MI from tables: fewer symbols, and any monotone function of what they say, fitted on the other half of the grids."""
+    assert isinstance(model.tables, TableHead)
+    within, lines = labels.known(model.vocab.size), list[dict[str, Any]]()
+    half = torch.tensor([int(grid[-1], 16) % 2 == 0 for grid in labels.grid])[:, None].expand_as(within)[within]
+    truth = labels.mi[within].double()
+    ways: dict[str, PairwiseMI] = {f"tables, p(v) >= {least:g}": TableMI(model.tables, least) for least in (0.002, 0.05, 0.2)}
+    for name, mi in {"head": estimate("head", model), **ways}.items():
+        told, fitted = predicted_by(mi, model, labels)[within].double(), torch.zeros_like(truth)
+        for side in (half, ~half):
+            curve = IsotonicRegression(out_of_bounds="clip").fit(told[~side].numpy(), truth[~side].numpy())
+            fitted[side] = torch.from_numpy(curve.predict(told[side].numpy()))
+        share = cost_records({name: (model, mi)}, labels.tokens[:costed])[0]["time_share"]
+        lines.append({"reading": name, "R2": r2(told, truth), "R2, any monotone function": r2(fitted, truth), "time over a pass": share})
+    return lines

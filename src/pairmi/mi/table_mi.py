@@ -11,7 +11,6 @@ from pairmi.mi.head import check_prediction
 from pairmi.mi.table import Features, TableHead, exclusion
 from pairmi.types import Meter, PairMatrix, Prediction, RowStreams
 
-LEAST = 0.002  # symbols below this probability are left out: each can change an entry by 0.012 nats at the most
 PAIRS = 2048  # drawn symbols times positions that hear them, at once: their features stay in the cache of a core
 
 
@@ -25,6 +24,7 @@ class TableMI:
     """
 
     tables: TableHead
+    least: float = 0.002  # symbols below this probability are left out: each can change an entry by 0.012 nats at the most
 
     def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
         """The matrix of each row."""
@@ -47,7 +47,7 @@ class TableMI:
             known = head.features(prediction.hidden[row, where][None], log_p[None], where[None])
             give, keep = exclusion(prediction.log_probs[[row]], prediction.masked[[row]])
             links = head.links()
-        probs = torch.where(log_p.exp() >= LEAST, log_p.exp(), 0)
+        probs = torch.where(log_p.exp() >= self.least, log_p.exp(), 0)
         source, drawn = torch.nonzero(probs, as_tuple=True)
         weight = (probs / probs.sum(1, keepdim=True))[source, drawn]
         heard = (links[:, where, :, None] * keep[0]).permute(0, 2, 1, 3).flatten(2)  # [C, L, N * V]
