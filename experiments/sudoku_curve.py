@@ -101,7 +101,9 @@ def picture(lines: Sequence[Mapping[str, Any]], file: Path) -> None:
     for (kind, name), color, marker in zip(KINDS.items(), ("#D55E00", "#0072B2"), "so", strict=True):
         value, low, high = (1 - np.array([one[key] for one in lines]) for key in (kind, f"{kind} low", f"{kind} high"))
         spent = [one["PFLOP"] for one in lines]
-        axis.errorbar(spent, value, yerr=[value - high, low - value], color=color, marker=marker, ms=5, capsize=3, label=name)
+        axis.errorbar(
+            spent, value, yerr=[value - high, low - value], color=color, marker=marker, ms=5, capsize=3, label=name.partition(",")[0]
+        )
     axis.axhline(1 - TARGET, color="0.6", ls="--", lw=1, label=f"{TARGET:.0%} solved")
     axis.set(xscale="log", yscale="log", xlabel="training compute (PFLOP)", ylabel="puzzles not solved")
     axis.grid(alpha=0.25, which="both")
@@ -114,10 +116,10 @@ def page(lines: Sequence[Mapping[str, Any]]) -> str:
     """The whole text."""
     about = ", ".join(f"{key} {value}" for key, value in provenance().items())
     fitted = [one for one in lines if one["stage"] != STAGES[0].name]
-    far = ", ".join(f"{share:.0%} at {needed(fitted, share):.0f} PFLOP" for share in (TARGET, AIM))
+    far = ", ".join(f"{share:.0%} at {needed(fitted, share):.1f} PFLOP" for share in (TARGET, AIM))
     return f"""# The Sudoku model over its training
 
-Printed by `python experiments/sudoku_curve.py` ({about}).
+Printed by `python experiments/sudoku_curve.py --count {lines[0]["of each"]}` ({about}).
 Puzzles solved one by one (argmax, most confident first, matrix products in bfloat16) by the weights of every stage, over what they had cost: six
 operations for each parameter, cell and board of a step of {BOARDS}. Intervals are Wilson's, 95 %. What the puzzles are: [the model](sudoku-model.md).
 
