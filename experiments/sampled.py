@@ -37,19 +37,8 @@ Record = dict[str, Any]
 PROTEIN = "MKT.Y...A.QRQ.S..KSHF..QLE....GLIEVQ.PIL.R.G.GTQDN"  # 18 of 53 residues unknown
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASG....DTYIHWVRQAPGKGLEWVARI...NGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC......DGFY.MDYWGQGTLVTVSS"
 COLUMNS = (  # of what is measured over seeds
-    "form",
-    "draws",
-    "pairs",
-    "rows",
-    "1 + N K",
-    "largest z",
-    "means inside their own 95 %",
-    "true error / mean",
-    "estimated / true variance",
-    "1.96 errors cover",
-    "Student's 95 % cover",
-    "`interval` covers",
-    "its upper end / value",
+    *("form", "draws", "pairs", "rows", "1 + N K", "largest z", "means inside their own 95 %", "true error / mean"),
+    *("estimated / true variance", "1.96 errors cover", "Student's 95 % cover", "`interval` covers", "its upper end / value"),
 )
 LABELS = "exact and tail, one in a stratum (rules, labels)"
 

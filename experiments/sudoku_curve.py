@@ -22,9 +22,8 @@ from pairmi.bench.ledger import Ledger
 from pairmi.commit import Sampling
 from pairmi.loading import load
 from pairmi.provenance import provenance
-from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles, paper_puzzles
 from studies.board_measures import measure
-from studies.boards import Boards
+from studies.boards import make_boards
 
 WEIGHTS = "src/pairmi/weights/sudoku.safetensors"
 BOARDS, CELLS = 96, 81  # of a step, of a board
@@ -69,9 +68,8 @@ STAGES = (
 def solved(stage: Stage, options: argparse.Namespace) -> dict[str, Any]:
     """The share of each kind of puzzles that is solved one by one, argmax."""
     model, found = load(str(stage.file(options.work)), precision=options.precision), {}
-    for kind, puzzles in (("minimal", minimal_puzzles(options.count, TEST)), ("puzzles", paper_puzzles(options.count, TEST))):
-        boards = Boards(kind, "test", puzzles.canvases, puzzles.solutions)
-        measured = measure(model, boards, "sequential", Sampling(greedy=True))
+    for kind in KINDS:
+        measured = measure(model, make_boards(kind, options.count), "sequential", Sampling(greedy=True))
         found[kind] = {name: measured[name] for name in ("quality", "low", "high", "boards")}
     return found
 

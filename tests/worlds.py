@@ -84,6 +84,16 @@ def decode(
     return Decoded(torch.stack([one.tokens for one in results]), *costs)
 
 
+def same_in_every_batch(backbone: Backbone, canvases: Tokens, selector: Selector, sampling: Sampling) -> Decoded:
+    """What is decoded all at once, if it comes out the same one by one and by fours."""
+    whole = decode(backbone, canvases, selector, sampling)
+    for size in (1, 4):
+        other = decode(backbone, canvases, selector, sampling, batch_size=size)
+        assert torch.equal(whole.tokens, other.tokens)
+        assert torch.equal(whole.rows, other.rows)
+    return whole
+
+
 @dataclass(frozen=True)
 class Incoherent:
     """Random beliefs, drawn anew for each context: the conditionals are those of no joint distribution."""

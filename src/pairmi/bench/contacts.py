@@ -48,10 +48,11 @@ def contact_records(structure: Structure, scores: dict[str, np.ndarray], rows: d
 def measured(
     model: Model, structures: Sequence[Structure], way: Way, ledger: Ledger, precision: str | None, figure: Path | None
 ) -> Records:
-    """The records of all structures, what the ledger holds excepted; the map of the first one is drawn."""
+    """The records of all structures; what the ledger holds is not measured again, but the first one where its map is to be drawn."""
+    about = {"weights": identify(model), "blocks": way.blocks, "deals": way.deals, "precision": precision}
     records: Records = []
     for number, structure in enumerate(tqdm(structures, desc="contacts", unit="protein", file=sys.stderr)):
-        settings = {"protein": structure.name, "weights": identify(model), "blocks": way.blocks, "deals": way.deals, "precision": precision}
+        settings = {"protein": structure.name} | about
         found, drawn = ledger.find(settings), figure if number == 0 else None
         if found is None or drawn:
             scores, rows = pair_scores(model, structure.text, way)
