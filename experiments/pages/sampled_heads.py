@@ -75,8 +75,8 @@ def picture(records: Path, names: list[str], file: Path) -> None:
         for one in found:
             if one["settings"].get("head"):
                 axis.axhline(one["R2"], color="gray", ls=":", label="in the package")
-        axis.set(title=name, xlabel="rows of drawn labels", ylabel="R2, test families", ylim=(0, 1), xscale="log")
+        axis.set(title=name, xlabel="rows of drawn labels", ylabel="R2, test families", ylim=(0, 1))
         axis.grid(alpha=0.25)
-        axis.legend(fontsize=7, loc="lower right")
+        axis.legend(fontsize=7)
     figure.savefig(file, dpi=150)
     plt.close(figure)
