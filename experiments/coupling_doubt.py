@@ -16,9 +16,9 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors, save_tensors
 from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.mi.table import TableHead
-from pairmi.training.table_doubt import examples, fit_doubt, judged, with_doubt
 from pairmi.training.table_labels import make_walks
 from pairmi.training.tables import TableTraining, make_tables
+from studies.table_doubt import examples, fit_doubt, judged, with_doubt
 
 TABLES = Path("src/pairmi/weights/sudoku-tables.safetensors")
 

@@ -19,8 +19,8 @@ from pairmi.bench.ledger import Ledger
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.tasks.protein.fasta import read_proteins
-from pairmi.training.embedded import EmbeddedTraining, make_embedded
 from pairmi.training.loop import export, fit, read_log
+from studies.embedded_training import EmbeddedTraining, make_embedded
 from text import sentences
 
 PROTEINS = 400  # of the training part that is learnt from

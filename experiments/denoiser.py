@@ -50,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minimal", type=fraction, default=0.0, help="Sudoku: share of puzzles followed that are dug until minimal")
     techniques = ("singles", "locked", "subsets", "beyond")
     made.add_argument("--needing", default="singles", choices=techniques, help="the least that a minimal one needs")
+    made.add_argument(
+        "--generating", type=fraction, default=SudokuCorpus.generating, help="Sudoku: share of canvases followed that start empty"
+    )
     made.add_argument("--again", type=fraction, default=0.0, help="probability to begin again where the model was wrong")
     made.add_argument(
         "--average", type=fraction, default=0.0, help="keep so much of a moving average of the weights in a step, and write it"
@@ -71,7 +74,8 @@ def sudoku_job(options: argparse.Namespace, processes: Processes) -> Denoise:
     followed, rates = round(options.followed * options.batch), scaled(Rates(), options.peak)
     further = {"again": options.again, "average": options.average}
     config = DenoiseConfig(options.seed, options.batch, options.micro, followed, rates=rates, precision=options.precision, **further)
-    corpus = SudokuCorpus(options.grids, options.seed, minimal=options.minimal, needing=Technique[options.needing.upper()])
+    starts = {"generating": options.generating, "minimal": options.minimal, "needing": Technique[options.needing.upper()]}
+    corpus = SudokuCorpus(options.grids, options.seed, **starts)
     return Denoise(shape, config, corpus, cast(Transformer | None, start), processes)
 
 

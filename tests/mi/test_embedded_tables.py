@@ -22,10 +22,10 @@ from pairmi.selectors.top_k import TopK
 from pairmi.selectors.wrappers import Coupled
 from pairmi.spec import rule
 from pairmi.tasks.tables import random_table
-from pairmi.training import embedded
-from pairmi.training.embedded import EmbeddedTraining, abridged, divergence, make_embedded, moved
 from pairmi.training.loop import export, fit
 from pairmi.types import PairmiError
+from studies import embedded_training as embedded
+from studies.embedded_training import EmbeddedTraining, abridged, divergence, make_embedded, moved
 from worlds import decode, generator, same_in_every_batch, tabular, unknown
 
 MODEL = tiny()

@@ -7,10 +7,10 @@ from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.mi.table import TableHead
 from pairmi.selectors.top_k import TopK
-from pairmi.training.table_doubt import Examples, examples, fit_doubt, judged, with_doubt
 from pairmi.training.table_labels import joined_walks, walked
 from pairmi.training.tables import FitTables, TableTraining, make_tables
 from pairmi.types import PairmiError
+from studies.table_doubt import Examples, examples, fit_doubt, judged, with_doubt
 from worlds import generator, unknown
 
 MODEL = tiny()
