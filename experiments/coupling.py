@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from pages.coupling import page
 from pairmi.backbones.checkpoint import fingerprint
+from pairmi.backbones.identity import identify
 from pairmi.backbones.tabular import Tabular
 from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.commit import Sampling
@@ -151,7 +152,10 @@ def sudoku(ledger: Ledger, options: argparse.Namespace) -> None:
             ledger.measured(key, lambda: {"seconds": seconds_a_board(model, specs)})  # noqa: B023
         if what == "mi":
             plain, (labels, _) = load("sudoku"), read_store(options.labels)
-            key = {"what": "mi", "states": len(labels.split("test"))} | depends_on(plain, "mi-bound:mi=tables")
+            assert plain.head is not None
+            assert plain.tables is not None
+            own = {"head": fingerprint(plain.head.state_dict()), "tables": fingerprint(plain.tables.state_dict())}
+            key = {"what": "mi", "states": len(labels.split("test")), **own, "weights": identify(plain)}
             ledger.measured(key, lambda: fidelity_of_tables(plain, labels.split("test")))  # noqa: B023
             ledger.measured(key | {"what": "readings"}, lambda: {"rows": readings_of_tables(plain, labels.split("test"))})  # noqa: B023
 

@@ -12,8 +12,6 @@ from pairmi.decoding import decode
 from pairmi.loading import load
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
-from pairmi.mi.table import TableConfig, TableHead
-from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.eb import EB
@@ -43,12 +41,10 @@ def test_a_specification_becomes_a_rule() -> None:
 
 
 def test_estimates_by_name() -> None:
-    tables = TableHead(TableConfig(4, 4, 16))
-    model = replace(MODEL, head=RandomMI(), tables=tables)  # stand in for learned ones
+    model = replace(MODEL, head=RandomMI())  # stands in for a learned one
     kinds = {name: type(estimate(name, model)) for name in ESTIMATES}
     assert kinds == {
         "probe": Probe, "head": RandomMI, "shuffled": Shuffled, "random": RandomMI, "structural": Structural, "attention": Attended,
-        "tables": TableMI,
     }  # fmt: skip
     assert estimate("shuffled", model) == Shuffled(RandomMI())
     assert estimate("shuffled", MODEL) == Shuffled(Probe())
@@ -57,8 +53,6 @@ def test_estimates_by_name() -> None:
 def test_a_model_without_a_head_says_so() -> None:
     with pytest.raises(PairmiError, match=r"^mi=head: model 'sudoku4' has no head; load\(..., head=FILE\), or choose another mi$"):
         rule("mi-bound:mi=head", MODEL)
-    with pytest.raises(PairmiError, match=r"^mi=tables: model 'sudoku4' has no tables; load\(..., tables=FILE\), or choose another mi$"):
-        rule("mi-bound:mi=tables", MODEL)
 
 
 def test_weights_and_tables_have_a_fingerprint() -> None:

@@ -229,7 +229,7 @@ def fidelity(records: Sequence[Record], read: Sequence[Record]) -> list[str]:
         if one["mean"] > 1e-3
     ]
     costs = ", ".join(f"{name} {one['time_share']:.2f}" for name, one in record["costs"].items())
-    about = f"`mi=tables` beside `mi=head` on the same states of unseen grids, against probed MI. Time over a pass (float32): {costs}; every symbol of every position speaks to every other one."
+    about = f"Tables beside `mi=head` on the same states of unseen grids, against probed MI. Time over a pass (float32): {costs}; every symbol of every position speaks to every other one."
     text = f"## Mutual information from the tables\n\n{about}\n\n{report.table(lines, tuple(lines[0]))}\n"
     if read:
         text += f"\n{READINGS}\n\n{report.table(read[-1]['rows'], tuple(read[-1]['rows'][0]))}\n"

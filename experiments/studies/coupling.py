@@ -21,7 +21,6 @@ from pairmi.deferring import Asked, Deferring
 from pairmi.info import entropy_of, total_variation
 from pairmi.mi.probed_tables import ProbedTables
 from pairmi.mi.table import TableHead
-from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.wrappers import Coupled
 from pairmi.spec import estimate, rule
@@ -29,6 +28,7 @@ from pairmi.store import Labels
 from pairmi.types import Coupling, Meter, PairmiError, PairwiseMI, Prediction, Selection, Selector, State, Turn, Waiting
 from studies.exact_price import exact_price
 from studies.stopwatch import Stopwatch, timed_passes
+from studies.table_mi import TableMI
 
 LIMITS = (1e-9, 0.1, 1.0)  # nats
 
@@ -179,8 +179,9 @@ def seconds_a_board(model: Model, specs: Sequence[str], boards: int = 32, rounds
 
 def fidelity_of_tables(model: Model, labels: Labels, costed: int = 32) -> dict[str, Any]:
     """How well tables and head know probed MI on the same states, over all and by where they come from, and their time over a pass."""
+    assert isinstance(model.tables, TableHead)
     within, found = labels.known(model.vocab.size), dict[str, Any]()
-    estimates = {name: estimate(name, model) for name in ("head", "tables")}
+    estimates: dict[str, PairwiseMI] = {"head": estimate("head", model), "tables": TableMI(model.tables)}
     for name, mi in estimates.items():
         values = predicted_by(mi, model, labels)
         found[name] = {

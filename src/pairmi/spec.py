@@ -10,7 +10,6 @@ from pairmi.mi.probed_tables import ProbedTables
 from pairmi.mi.proxies import Attended, RandomMI, Shuffled, Structural
 from pairmi.mi.sampled import DIVERGENCES, Drawn, SampledProbe
 from pairmi.mi.table import TableHead
-from pairmi.mi.table_mi import TableMI
 from pairmi.model import Model
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.wrappers import Coupled, InBlocks, OneAtATime
@@ -19,7 +18,7 @@ from pairmi.types import Charge, Coupling, PairmiError, PairwiseMI, Selector
 COMMITS = ("all", "one")  # how much of a rule's choice a pass fills
 DRAWS = ("marginal", "coupled", "probed")  # what members are drawn from: marginals, or those shifted by learnt or by exact tables
 CHARGES = ("pairwise", "calibrated")  # by what mi-bound charges: its own formula, or a map that was fitted to measured prices
-ESTIMATES = ("probe", "head", "tables", "shuffled", "random", "structural", "attention")
+ESTIMATES = ("probe", "head", "shuffled", "random", "structural", "attention")
 PROBING = {"form": str, "floor": float, "draws": int, "error": float}  # what `mi=probe` takes, and `mi=shuffled` of what was probed
 
 
@@ -56,11 +55,6 @@ def estimate(name: str, model: Model, **options: Any) -> PairwiseMI:
         if model.head is None:
             raise PairmiError(f"mi=head: model {model.name!r} has no head; load(..., head=FILE), or choose another mi")
         return model.head
-    if name == "tables":
-        if not isinstance(model.tables, TableHead):
-            lacks = "has no tables" if model.tables is None else "has tables that tell no mutual information"
-            raise PairmiError(f"mi=tables: model {model.name!r} {lacks}; load(..., tables=FILE), or choose another mi")
-        return TableMI(model.tables)
     probe = probing(**options)
     return {"probe": probe, "shuffled": Shuffled(model.head or probe), "random": RandomMI(), "attention": Attended()}[name]
 

@@ -99,8 +99,6 @@ def test_it_learns_and_comes_back_from_its_file(tmp_path: Path) -> None:
     model = with_tables(MODEL, tmp_path / "tables.safetensors")
     assert rule("top-k:k=3,draw=coupled", model) == Coupled(TopK(3), model.tables)
     assert torch.equal(model.tables.shift.weight, one.head.shift.weight)
-    with pytest.raises(PairmiError, match="has tables that tell no mutual information"):
-        rule("mi-bound:mi=tables", model)
     with pytest.raises(PairmiError, match="defer needs draw=coupled and learnt tables, which know what they lose"):
         rule("top-k:draw=coupled,defer=0.1", model)
     again = make_embedded(MODEL, [1], one.train, TRAINING)

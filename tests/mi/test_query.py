@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from heads import low_rank, pair_mlp, tables, tiny
+from heads import low_rank, pair_mlp, tiny
 from pairmi.commit import Sampling
 from pairmi.counting import Counting
 from pairmi.draw import Streams
 from pairmi.info import pairs
 from pairmi.mi.probe import Probe
 from pairmi.mi.proxies import Attended, Structural
-from pairmi.mi.table_mi import TableMI
 from pairmi.selectors.mi_guided import MIGuided
 from pairmi.types import PairMatrix, PairwiseMI, Prediction
 from worlds import decode, generator
@@ -31,7 +30,6 @@ ESTIMATES: list[PairwiseMI] = [
     Probe(floor=0.3),
     Structural(torch.ones(8, 8)),
     Attended(),
-    TableMI(tables()),
 ]
 
 

@@ -68,8 +68,7 @@ def spaced(model: Model) -> bool:
 
 def estimates(model: Model) -> list[str]:
     """What `mi` can be in a rule for this model, the default first."""
-    tables = model.tables if isinstance(model.tables, TableHead) else None
-    known = {"head": model.head, "tables": tables, "structural": model.graph, "attention": None}
+    known = {"head": model.head, "structural": model.graph, "attention": None}
     missing = {name for name, value in known.items() if value is None}
     return sorted((name for name in ESTIMATES if name not in missing), key=lambda name: name != "head")
 
