@@ -1,10 +1,12 @@
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 import pairmi
 from pairmi import api
+from pairmi.backbones.tabular import Tabular
 from pairmi.counting import Counting
 from pairmi.loading import load
 from pairmi.model import Model
@@ -15,6 +17,7 @@ from worlds import Fixed, tabular
 
 SUDOKU = load("sudoku4")
 WORLD = tabular(permutations(3))
+AGREEING = Tabular(torch.tensor([[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]]), torch.ones(4).double(), ("h", "t"))
 
 
 class AnyLength:
@@ -78,7 +81,7 @@ def test_steps_tell_what_was_filled_and_why_the_others_waited() -> None:
     ("spec", "verify", "words"),
     [
         ("top-k:k=2", False, "enough others came first"),
-        ("threshold", False, "too uncertain (0.75)"),
+        ("threshold", False, "too uncertain (0.75: nats of entropy or 1 - confidence, as the rule judges)"),
         ("eb", False, "the budget is used up (it needs 1.39 nats)"),
         ("top-k:k=16", True, "its draft was not accepted"),
         ("independent-set:threshold=0", False, "depends on r1c1 by 0.288 nats"),
@@ -87,6 +90,14 @@ def test_steps_tell_what_was_filled_and_why_the_others_waited() -> None:
 def test_reasons_are_words(spec: str, verify: bool, words: str) -> None:
     out = pairmi.decode(SUDOKU, "." * 16, spec, verify=verify, steps=True)
     assert words in {why for step in out.steps for why in step.waiting.values()}
+
+
+@pytest.mark.parametrize("model", [AGREEING, Model(AGREEING)], ids=["bare", "wrapped"])
+def test_a_position_that_people_know_by_a_number_is_given_with_its_index(model: Backbone) -> None:
+    """Once {1: "depends on 1 by 0.693 nats"} was said of index 0, and 0 of it where the model was bare."""
+    first = pairmi.decode(model, "...", "mi-bound:budget=0", steps=True).steps[0]
+    assert set(first.filled) == {0, 2}
+    assert first.waiting == {1: "depends on 1 by 0.693 nats (index 0)"}
 
 
 def test_what_a_position_needs_is_its_charge_and_not_its_entropy() -> None:
@@ -199,3 +210,25 @@ def test_what_a_user_counts_is_what_was_reported() -> None:
     assert isinstance(meter, Backbone)
     out = pairmi.decode(meter, ["..."] * 4, "top-k:k=2", verify=True)
     assert meter.rows == sum(one.rows for one in out)
+
+
+def test_a_block_is_exported_by_positions_of_the_canvas(tmp_path: Path) -> None:
+    found = pairmi.mutual_information(load("markov"), "1.2.1.", block=3, floor=0.0)
+    assert found.positions == (1, 3, 5)
+    m = found.matrix.tolist()
+    expected = {(1, 3): m[0][1], (1, 5): m[0][2], (3, 5): m[1][2]}
+    strongest = max(expected, key=lambda pair: expected[pair])
+    assert found.strongest(1) == [(*strongest, expected[strongest])]
+    table, graph = found.to_dataframe(), found.to_networkx(-1.0)
+    assert {(i, j) for i, j in zip(table["i"], table["j"], strict=True)} == {*expected}
+    assert {(i, j): data["weight"] for i, j, data in graph.edges(data=True)} == pytest.approx(expected)
+    assert found.to_numpy().shape == (3, 3)
+    found.save(tmp_path / "pairs.csv")
+    assert {tuple(map(int, line.split(",")[:2])) for line in (tmp_path / "pairs.csv").read_text().splitlines()[1:]} == {*expected}
+    sudoku = pairmi.mutual_information(load("sudoku4"), "1234" + 12 * ".", block=4)
+    assert sudoku.to_dataframe()["name_i"][0] == "r2c1"
+
+
+def test_a_head_takes_nothing_that_is_for_probing() -> None:
+    with pytest.raises(PairmiError, match=r"^mutual_information: head='sudoku' estimates from one pass; form, draws are for probing"):
+        pairmi.mutual_information(load("sudoku"), 81 * ".", head="sudoku", form="tv", draws=3)

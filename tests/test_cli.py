@@ -13,6 +13,7 @@ import pytest
 
 import pairmi
 from pairmi.cli import main
+from pairmi.commands.document import dumped
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import parameters
 
@@ -47,6 +48,36 @@ def test_mi_as_json(capsys: pytest.CaptureFixture[str], form: str) -> None:
     assert len(result["strongest"]) == 3
     assert len(result["matrix"]) == len(result["bound"]) == 16
     assert result["strongest"][0]["nats"] == pytest.approx(max(max(row) for row in result["matrix"]))
+
+
+def test_a_head_that_is_named_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    out = done(capsys, "mi", "--canvas", 81 * ".", "--head", "sudoku", "--top", "1")
+    assert "  1 rows evaluated; an estimate" in out
+    assert out.endswith(" nats\n")
+    document = strict(done(capsys, "mi", "--canvas", 81 * ".", "--head", "sudoku", "--top", "1", "--json"))
+    assert document["mi"] == "head"
+
+
+def test_a_map_where_no_pair_scores_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert done(capsys, "map", "--backbone", "independent", "--sequence", "12312").endswith(
+        "rows evaluated\n  nothing depends on anything\n"
+    )
+    assert done(capsys, "map", "--backbone", "independent", "--sequence", "12312", "--top", "0").endswith("rows evaluated\n")
+
+
+def test_where_json_has_no_number_it_says_null(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    document = strict(done(capsys, "mi", "--backbone", "sudoku4", "--canvas", EMPTY, "--draws", "1", "--json"))
+    assert document["results"][0]["error"][0][1] is None  # one draw tells no error
+    command = ("price", "--backbone", "sudoku4", "--canvas", EMPTY, "--sequences", "1", "--rules", "eb", "top-k:k=4", "--json")
+    first, second = strict(done(capsys, *command))["results"]
+    assert first["interval"] == [0.0, None]
+    assert (first["against"], second["against"]["rule"]) == (None, "eb")
+    assert second["against"]["nats"] == pytest.approx(second["nats"] - first["nats"])
+    assert len(second["against"]["interval"]) == 2
+    file = tmp_path / "records.jsonl"
+    assert main(["bench", "exact", "--worlds", "xor", "--rules", "top-k:k=3,by=confidence", "--json", str(file)]) == 0
+    assert strict(file.read_text())["kl"] == pytest.approx(0.693, abs=1e-3)
+    assert dumped({"a": (1.5, float("nan"), [float("-inf")])}) == '{"a": [1.5, null, [null]]}'
 
 
 def test_mi_for_people_with_a_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -152,6 +183,15 @@ def test_bench_exact_prints_a_table_and_writes_records(capsys: pytest.CaptureFix
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_bench_exact_shows_what_a_rule_loses_that_has_no_setting_without_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the README says of three XORed bits."""
+    assert main(["bench", "exact", "--worlds", "xor", "--rules", "sequential", "mi-bound", "independent-set", "demask"]) == 0
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines() if line.startswith("| xor")]
+    assert [(row[1], *row[-2:]) for row in rows] == [
+        ("sequential", "0", "1"), ("mi-bound", "0.6931", "0.5"), ("independent-set", "0.6931", "0.5"), ("demask", "0.6931", "0.5"),
+    ]  # fmt: skip
+
+
 def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"rule": "eb", "beside_ms": 1.0, "pass_ms": 2.0, "share": 0.5}
     monkeypatch.setattr("pairmi.bench.speed.selection_times", lambda batch: [record | {"batch": batch}])
@@ -173,6 +213,9 @@ def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monke
         (decode("--canvas", "11" + EMPTY[2:]), "decode: canvas: contradiction: no sequence of this world fits the given positions"),
         (decode("--canvas", "no/such"), "decode: canvas: no file no/such"),
         (decode("--canvas", "such.txt"), "decode: canvas: no file such.txt"),
+        (decode("--canvas", "such.csv"), "decode: canvas: no file such.csv"),
+        (decode("--canvas", "/"), "decode: canvas: / is a folder, expected a canvas or a file of canvases; name a file in it"),
+        (decode("--canvas", EMPTY, "--json", "--jsonl"), "decode: expected --json or --jsonl, and not both"),
         (decode("--canvas", os.devnull), None),
         (decode("--canvas", EMPTY, "--rule", "mi-gided"), "decode: rule 'mi-gided' is unknown; did you mean 'mi-guided'?"),
         (decode("--canvas", EMPTY, "--rule", "eb:budget=-1"), "decode: EB(budget=-1.0): budget must be >= 0 nats"),
@@ -199,6 +242,23 @@ def test_bench_speed_prints_every_rule(capsys: pytest.CaptureFixture[str], monke
         ),
         (("mi", "--backbone", "sudoku4", "--canvas", "12", "--json"), "mi: canvas: expected 16 positions, got 2"),
         (("data", "sudoku", "--givens", "many"), "data: --givens many: expected a number, or a range such as 25-29"),
+        (
+            ("data", "sudoku", "--givens", "27", "--minimal"),
+            "data: --givens 27: minimal puzzles have 22-28 givens of their own; leave out --givens or --minimal",
+        ),
+        (("data",), "data: the following arguments are required: TASK; see 'pairmi data --help'"),
+        (
+            ("mi", "--canvas", 81 * ".", "--mi", "probe", "--head", "sudoku"),
+            "mi: --mi probe reads no head, got --head sudoku; leave out one of them",
+        ),
+        (
+            ("mi", "--canvas", 81 * ".", "--mi", "head", "--form", "tv", "--draws", "2"),
+            "mi: a head estimates from one pass; --form, --draws are for probing: leave them out, or choose --mi probe",
+        ),
+        (
+            ("mi", "--canvas", 81 * ".", "--head", "sudoku", "--floor", "0.1"),
+            "mi: a head estimates from one pass; --floor are for probing: leave them out, or choose --mi probe",
+        ),
         (("bench", "exact", "--worlds", "mars"), None),
     ],
 )  # fmt: skip

@@ -1,14 +1,17 @@
 import math
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pairmi
 from pairmi.counting import Counting, joined
 from pairmi.tasks.tables import parity
-from pairmi.types import Backbone, PairmiError
+from pairmi.types import Backbone, PairmiError, Prediction, Tokens, Vocab
 from worlds import Fixed, Incoherent, Listening, many, tabular, unknown
 
 
@@ -71,6 +74,55 @@ EVEN = torch.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
 def test_refuses_what_is_not_a_prediction_and_names_the_backbone(log_probs: torch.Tensor, message: str) -> None:
     with pytest.raises(PairmiError, match=f"^Fixed: .*{message}"):
         Counting(Fixed(log_probs, 2))(torch.full((3, 2), 2))
+
+
+class Answering:
+    """Two coins, of which a user says what `answer` makes of the log-probabilities."""
+
+    vocab, length = Vocab(("h", "t")), 2
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __call__(self, tokens: Tokens) -> Any:
+        return self.answer(tokens, torch.full((*tokens.shape, 2), 0.5).log())
+
+
+WAYS = [
+    lambda model: pairmi.mutual_information(model, ".."),
+    lambda model: pairmi.mutual_information(model, "..", block=1),
+    lambda model: pairmi.decode(model, "..", "top-k", verify=True),
+    lambda model: pairmi.decode(pairmi.Model(model), "..", "top-k:block=1"),
+    lambda model: pairmi.price(model, "..", "top-k", sequences=2),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda tokens, said: said, r"a Prediction, got Tensor; return pairmi.types.Prediction\(tokens, log_probs, hidden\)"),
+        (lambda tokens, said: (said, said), "a Prediction, got tuple; return pairmi.types.Prediction"),
+        (lambda tokens, said: None, "a Prediction, got NoneType; return pairmi.types.Prediction"),
+        (
+            lambda tokens, said: Prediction(tokens, said.numpy(), said),
+            "log_probs as a torch tensor, got ndarray; torch.as_tensor",
+        ),
+        (lambda tokens, said: Prediction(tokens, said, np.zeros(tokens.shape)), "hidden as a torch tensor, got ndarray"),
+        (
+            lambda tokens, said: Prediction(tokens, said, None),
+            "hidden states, got None; give them, or a tensor of width 0: log_probs",
+        ),
+    ],
+)
+def test_refuses_what_is_no_prediction_whoever_asks(answer: Any, message: str, way: Any, unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=f"^Answering: expected {message}"):
+        way(Answering(answer))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_hidden_states_may_have_no_width(way: Any) -> None:
+    way(Answering(lambda tokens, said: Prediction(tokens, said, said[..., :0])))
 
 
 def test_takes_impossible_symbols_and_float32_rounding() -> None:

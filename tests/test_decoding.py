@@ -91,6 +91,18 @@ def test_a_rule_that_breaks_its_contract_is_named(way: str, message: str, unchec
         decode(SMALL, tokens, Wilful(way), Sampling())
 
 
+class Forgetful:
+    """A rule that chooses, and does not say it."""
+
+    def __call__(self, turn: Turn) -> None:
+        TopK(2)(turn)
+
+
+def test_a_rule_that_returns_no_selection_is_named(unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=r"^Forgetful: expected a Selection, got NoneType; return pairmi.types.Selection\(chosen, "):
+        decode(SMALL, unknown(SMALL), Forgetful(), Sampling())
+
+
 @pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_nothing_is_looked_at_for_free(name: str, verify: bool) -> None:

@@ -1,6 +1,9 @@
 """Whatever a user hands to the Python functions by mistake: accepted, or refused with one line that says what to do."""
 
 import math
+import re
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,8 +11,10 @@ import pytest
 import torch
 
 import pairmi
+from pairmi.backbones.tabular import Tabular
 from pairmi.loading import load
 from pairmi.model import Model
+from pairmi.tasks.tables import parity
 from pairmi.types import PairmiError, Vocab
 from worlds import Incoherent
 
@@ -45,7 +50,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"rule": "klass:k=0"},
     {"rule": "eb:budget=1,budget=1"}, {"rule": object()}, {"rule": "mi-guided:penalty=-1"}, {"rule": "factor:factor=-1"},
     {"temperature": 0.0}, {"temperature": -1.0}, {"temperature": math.nan}, {"temperature": math.inf}, {"accept": -0.1}, {"accept": 2.0},
-    {"accept": math.nan}, {"seed": -1}, {"seed": 2**64}, {"seed": 2**63}, {"batch_size": 0}, {"batch_size": -5}, {"index": [0, 1]},
+    {"accept": math.nan}, {"seed": -1}, {"seed": 2**64}, {"seed": 2**63}, {"seed": 1.5}, {"seed": "1"}, {"seed": None},
+    {"batch_size": 0}, {"batch_size": -5}, {"index": [0, 1]},
     {"index": []},
 ]  # fmt: skip
 PROBES: list[dict[str, Any]] = [
@@ -115,6 +121,78 @@ def test_strange_ways_to_load(options: dict[str, Any], unchecked: None) -> None:
 def test_strange_alphabets(arguments: tuple[Any, ...], unchecked: None) -> None:
     with pytest.raises(PairmiError, match=r"^Vocab: "):
         Vocab(*arguments)
+
+
+class Coins:
+    """A backbone as beginners write one: its alphabet is a tuple."""
+
+    vocab, length = ("h", "t"), 3
+
+    def __call__(self, tokens: torch.Tensor) -> None:
+        """Never comes to it."""
+
+
+class Network(torch.nn.Linear):
+    """Stands in for one of transformers: it has a configuration."""
+
+    config = object()
+
+
+@pytest.mark.parametrize("work", [pairmi.decode, pairmi.mutual_information, partial(pairmi.price, rules="top-k"), pairmi.map])
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Coins(), r"Coins: expected vocab to be a Vocab, got tuple; pairmi.types.Vocab\(symbols\) makes one"),
+        (Coins, r"model: expected a backbone, got the class Coins; give one of it: Coins\(...\)"),
+        (Network(2, 2), r"model: .*, got Network; pairmi.generate\(model, tokenizer, .*\), or save_pretrained\(.*pairmi.load\(folder\)"),
+        (torch.nn.Linear(2, 2), r"model: .*, got Linear"),
+    ],
+    ids=["tuple", "class", "network", "module"],
+)
+def test_models_that_are_nearly_one(model: Any, message: str, work: Any, unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=f"^{message}$"):
+        work(model, "...")
+
+
+def test_a_class_or_an_alphabet_inside_a_model_is_named_as_well(unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=r"^model: expected a backbone, got the class Coins; give one of it"):
+        pairmi.decode(Model(Coins), "...")
+    with pytest.raises(PairmiError, match=r"^Coins: expected vocab to be a Vocab, got tuple"):
+        pairmi.decode(Model(Coins()), "...")
+
+
+@pytest.mark.parametrize("seed", [1.5, np.int64(3), "1"])
+def test_a_seed_is_a_whole_number(seed: Any, unchecked: None) -> None:
+    with pytest.raises(PairmiError, match=f"^{re.escape(f'seed={seed!r}: must be a whole number (int) from 0 to 2^63 - 1')}$"):
+        pairmi.decode(MODEL, "...", seed=seed)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Cuts text at spaces."""
+
+    def encode(self, text: str) -> list[str]:
+        return text.split()
+
+    def decode(self, symbols: list[str]) -> str:
+        return " ".join(symbols)
+
+
+def test_words_of_an_alphabet_are_set_apart() -> None:
+    with pytest.raises(PairmiError, match=r"^canvas: '<mask>' at position 2 is not in the alphabet \(the cat sat; unknown: \.\)$"):
+        Vocab(("the", "cat", "sat"), tokenizer=Words()).encode("the <mask>")
+
+
+def test_white_space_that_is_a_symbol_stays() -> None:
+    world = parity(3)
+    spaced = Tabular(world.support, world.weights, (" ", "x"))
+    assert pairmi.decode(spaced, " x.").text == " xx"
+    assert pairmi.decode(spaced, "\t x.\n").text == " xx"
+    assert pairmi.decode(spaced, ".x ").text == "xx "
+    with pytest.raises(PairmiError, match=r"^canvas: every position is given"):
+        pairmi.decode(spaced, "   ")
+    assert pairmi.decode(MODEL, " 1..\n").text[0] == "1"
+    assert Vocab(("a",), " .").stripped(" a\n") == " a"
 
 
 def test_ids_in_any_form_are_what_text_is() -> None:

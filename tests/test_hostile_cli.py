@@ -79,7 +79,10 @@ mi --backbone sudoku4 --canvas -
 {MI} --figure text.txt/map.png
 {MI} --figure ''
 {MI} --figure /proc/nowhere/map.png
+{MI} --mi probe --head nowhere
+{MI} --mi head --form tv
 {MI} --nonsense
+mi --backbone sudoku4 --canvas missing.csv
 {DECODE} --rule nonsense
 {DECODE} --rule ''
 {DECODE} --rule :
@@ -115,6 +118,7 @@ mi --backbone sudoku4 --canvas -
 {DECODE} --accept -0.1
 {DECODE} --accept nan
 {DECODE} --batch 0
+{DECODE} --json --jsonl
 {DECODE} --workers 2
 {DECODE} --workers 0
 {DECODE} --gpus-per-worker -1
@@ -134,6 +138,7 @@ data sudoku --givens 29-25
 data sudoku --givens 25-
 data sudoku --givens -25
 data sudoku --givens ²
+data sudoku --givens 25 --minimal
 {PLAN} --sample 0
 {PLAN} --workers 0
 {PLAN} --tflops 0

@@ -108,3 +108,19 @@ def test_apc_by_its_definition() -> None:
             if i != j:
                 expected[i, j] = scores[i, j] - mean[i] * mean[j] / (sum(mean) / 5)
     np.testing.assert_allclose(apc(torch.from_numpy(scores)), expected)
+
+
+def test_what_is_ruled_out_is_infinite_at_any_vocabulary_and_in_any_batch() -> None:
+    some = torch.zeros(1, 2000).log_softmax(-1)
+    without = some.index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
+    other = some.index_fill(1, torch.tensor([5]), -torch.inf).log_softmax(-1)
+    rare = some.index_fill(1, torch.tensor([0]), -75.0).log_softmax(-1)
+    assert kl(some, without) == torch.inf
+    assert kl(rare, without) == torch.inf
+    assert kl(torch.cat([some, other, rare, without]), torch.cat([without, other, without, without])).tolist() == [
+        torch.inf,
+        0,
+        torch.inf,
+        0,
+    ]
+    assert torch.equal(kl(torch.cat([other, other]), torch.cat([some, other]))[:1], kl(other, some))

@@ -114,6 +114,23 @@ def test_the_command_line_runs_and_names_the_extra_that_is_missing(programs: Pat
     assert "pip install 'pairmi[web]'" in told.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("data sudoku", "pairmi data: Sudoku puzzles: numba is missing; pip install 'pairmi[sudoku]'\n"),
+        ("plan --states 3 --sample 1", "pairmi plan: Sudoku puzzles: numba is missing; pip install 'pairmi[sudoku]'\n"),
+        ("plan --backbone sudoku4 --states 3 --sample 1", ""),
+        ("labels --backbone sudoku4 --out out --states 3", "pairmi labels: labels: sudoku4 is no 9x9 Sudoku model and none of proteins"),
+        ("fit --backbone sudoku4 --out out", "pairmi fit: fit: model 'sudoku4' needs data: "),
+    ],
+)
+def test_without_numba_the_extra_is_named_where_it_is_needed(line: str, said: str, tmp_path: Path) -> None:
+    code = "import sys; sys.modules['numba'] = None; from pairmi.cli import main; sys.exit(main(sys.argv[1:]))"
+    told = subprocess.run([sys.executable, "-c", code, *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == (2 if said else 0), told.stderr
+    assert told.stderr.startswith(said)
+
+
 def test_the_explorer_opens(dist: Path, tmp_path: Path) -> None:
     programs = installed(dist, tmp_path / "venv", "web")
     clean = {"PATH": str(programs), "HOME": str(tmp_path)}

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from heads import low_rank, save_head
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.identity import identify
 from pairmi.backbones.transformer import Transformer, TransformerConfig
@@ -151,6 +152,17 @@ def test_a_weights_file_loads_without_gradients(tmp_path: Path, about: dict[str,
     assert prediction.attention.shape == (2, 4, 4)
     assert not any(parameter.requires_grad for parameter in model.backbone.parameters())
     assert model.graph is None
+
+
+def test_files_are_named_by_paths_too(tmp_path: Path) -> None:
+    file = written(tmp_path, {"shape": vars(SHAPE)})
+    model = load(file)
+    assert model.name == str(file)
+    head = save_head(tmp_path / "head.safetensors", low_rank(width=8, symbols=3, length=4), model, layers=(1,))
+    for place in (Path(head), tmp_path):
+        assert type(load(file, head=place).head) is type(load(str(file), head=str(place)).head)
+    with pytest.raises(PairmiError, match=r"^load: no model or file 'nope.safetensors'"):
+        load(Path("nope.safetensors"))
 
 
 def test_weights_say_what_their_task_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import pairmi
+from pairmi.backbones.tabular import Tabular
 from pairmi.bench.stats import wilson
 from pairmi.bench.worlds import full_probe
 from pairmi.cli import main
@@ -136,3 +137,44 @@ def test_the_command_says_what_it_tested_and_what_it_chose(capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["rule"] == "eb:budget=0.5"
     assert main([*command[:-1], "eb", "--max-loss", "0.2"]) == 2
     assert capsys.readouterr().err.startswith("pairmi tune: family 'eb': expected a rule with one swept parameter")
+
+
+@pytest.mark.parametrize(("count", "temperature"), [(8, 1.0), (2, 0.25)])
+def test_a_rare_event_that_moves_all_members_at_once_does_not_break_the_promise(count: int, temperature: float) -> None:
+    """One sequence in a hundred is another one altogether, and few sequences show it."""
+    model = Model(Tabular(torch.tensor([[0] * count, [1] * count]), torch.tensor([0.99, 0.01]).double(), ("a", "b")))
+    spec, broken = f"top-k:k={count}", 0
+    truth = exact_price(model.backbone, unknown(model)[0], rule(spec, model), temperature=temperature).nats
+    for seed in range(40):
+        tuned = pairmi.tune(model, "." * count, [spec], max_loss=0.8 * truth, sequences=32, seed=1000 + seed, temperature=temperature)
+        broken += tuned.rule == spec
+    assert broken <= 2  # at 95 % confidence
+
+
+def test_a_quality_that_is_no_share_is_refused() -> None:
+    with pytest.raises(PairmiError, match=r"^tune: quality must be a number between 0 and 1, got 100 to 100; scale it$"):
+        pairmi.tune(load("xor"), "...", ["top-k:k=3"], max_quality_loss=2.0, quality=lambda tokens: 100.0)
+    with pytest.raises(PairmiError, match=r"^tune: quality must be a number between 0 and 1, got nan to nan"):
+        pairmi.tune(load("xor"), "...", ["top-k:k=3"], max_quality_loss=0.1, quality=lambda tokens: float("nan"))
+
+
+def test_the_interval_of_quality_covers_what_was_not_seen() -> None:
+    found = pairmi.tune(load("xor"), "...", ["sequential"], max_quality_loss=0.5, quality=lambda tokens: 1.0, sequences=64)
+    low, high = found.interval
+    assert low < -0.02 < 0.02 < high
+
+
+def test_an_own_backbone_is_tuned_and_calibrated_as_it_is() -> None:
+    own = load("xor").backbone
+    assert pairmi.tune(own, "...", ["top-k:k=1", "top-k:k=3"], max_loss=0.5, sequences=64).rule == "top-k:k=1"
+    good = ["top-k:k=1"], {"max_quality_loss": 0.5, "quality": lambda tokens: 1.0}
+    assert pairmi.tune(own, "...", good[0], **good[1]).kept
+    with pytest.raises(PairmiError, match="no right answer is known for model 'custom'"):
+        pairmi.tune(own, "...", ["top-k:k=1"], max_quality_loss=0.5)
+    assert pairmi.calibrate(load("permutations").backbone, ".....", sequences=64).calibration is not None
+
+
+def test_what_was_found_is_shown_in_a_line() -> None:
+    found = pairmi.tune(load("xor"), "...", ["top-k:k=1"], max_loss=0.5)
+    assert repr(found) == f"Tuned({found})"
+    assert "\n" not in repr([found])

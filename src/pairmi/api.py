@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -52,10 +53,9 @@ class MI(Pairs):
         said = f"strongest {top[0][0]}-{top[0][1]} with {top[0][2]:.3g} nats" if top else "nothing depends on anything"
         return f"MI({len(self.matrix)} positions, {uncertain} uncertain; {said}; {self.rows} rows)"
 
-    def strongest(self, count: int = 10) -> list[tuple[int, int, float]]:
-        """The pairs that depend on each other most: (i, j, nats), i < j, positions of the canvas from 0."""
-        at = self.positions or range(len(self.matrix))
-        return [(at[i], at[j], nats) for i, j, nats in super().strongest(count)]
+    def to_numpy(self) -> Float[np.ndarray, "L L"]:
+        """The matrix: of one block, where that alone was looked at."""
+        return self.matrix.double().numpy().copy()
 
     @property
     def interval(self) -> tuple[Float[Tensor, "L L"], Float[Tensor, "L L"]] | None:
@@ -67,10 +67,13 @@ class MI(Pairs):
 
     @property
     def scores(self) -> Scores:
-        """The numbers with their labels; only unknown positions are shown."""
-        shown = tuple(torch.nonzero(self.unknown)[:, 0].tolist())
-        names = self.names or tuple(str(n + 1) for n in self.positions or range(len(self.matrix)))
-        return Scores(self.matrix.double().numpy(), ("",) * len(names), names, shown, "mutual information", "nats")
+        """The numbers with their labels, by positions of the canvas; only unknown positions are shown."""
+        at = self.positions or tuple(range(len(self.matrix)))
+        size, told = max(at) + 1, dict(zip(at, self.names, strict=False))
+        matrix, names = np.zeros((size, size)), tuple(told.get(n, str(n + 1)) for n in range(size))
+        matrix[np.ix_(at, at)] = self.to_numpy()
+        shown = tuple(at[row] for row in torch.nonzero(self.unknown)[:, 0].tolist())
+        return Scores(matrix, ("",) * size, names, shown, "mutual information", "nats")
 
 
 @runtime_checkable
@@ -79,6 +82,11 @@ class Cautious(Protocol):
 
     def outside(self, canvases: Prediction | Tokens) -> str | None:
         """What about canvases is unlike all that it has seen; None = nothing."""
+
+
+def as_model(backbone: Backbone) -> Model:
+    """A user's own backbone as a model of which nothing else is known; a model as it is."""
+    return backbone if isinstance(backbone, Model) else Model(checked_model(backbone))
 
 
 @one_or_many
@@ -105,7 +113,10 @@ def mutual_information(
     """
     model = checked_model(model)
     canvases, single = many(model, canvas)
-    guided = None if head is None else with_head(model if isinstance(model, Model) else Model(model), head)
+    for_probing = {"form": form, "floor": floor, "draws": draws, "error": error}
+    if head is not None and (given := [name for name, value in for_probing.items() if value is not None]):
+        raise PairmiError(f"mutual_information: head={head!r} estimates from one pass; {', '.join(given)} are for probing: leave them out")
+    guided = None if head is None else with_head(as_model(model), head)
     probe, results = probing(form, floor, draws, error, batch_size), dict[int, MI]()
     size = max(len(one) for one in canvases) if block is None else checked_block(block, canvases)
     most = max(1, min(batch_size, PAIRS // size**2))
@@ -218,7 +229,7 @@ def default_rule(model: Backbone) -> str:
 def resolve(spec: Any, model: Backbone) -> Selector:
     """A rule, from its specification if it is one."""
     if isinstance(spec, str):
-        return parse_rule(spec, model if isinstance(model, Model) else Model(model))
+        return parse_rule(spec, as_model(model))
     if not isinstance(spec, Selector):
         raise PairmiError(f"rule: expected a specification such as 'mi-guided:budget=0.1' or a selector, got {type(spec).__name__}")
     return spec

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload, run
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from pairmi.backbones.masked_lm import MaskedLM
 from pairmi.backbones.text import Text
@@ -47,7 +47,7 @@ def one_or_many(function: Callable[Concatenate[Any, Any, Options], tuple[list[Fo
 def tokenise(model: Backbone, canvas: Any, name: str = "canvas", complete: bool = False) -> Int[Tensor, " L"]:
     """One canvas as tokens on the CPU, checked: right length, known symbols, something to fill (or nothing), no contradiction."""
     size, longest = model.vocab.size, model.longest if isinstance(model, Model) else None
-    tokens = _read(model.vocab, canvas.strip(), name) if isinstance(canvas, str) else _vector(canvas, name)
+    tokens = _read(model.vocab, model.vocab.stripped(canvas), name) if isinstance(canvas, str) else _vector(canvas, name)
     if not len(tokens):
         raise PairmiError(f"{name}: empty; expected {f'{model.length} positions' if model.length else 'at least one position'}")
     if model.length is not None and len(tokens) != model.length:
@@ -134,7 +134,16 @@ def checked_model(model: Any) -> Backbone:
     if isinstance(model, str):
         raise PairmiError(f"model: expected a loaded model, got the name {model!r}; load it first: pairmi.load({model!r})")
     if not isinstance(model, Backbone):
-        raise PairmiError(f"model: expected a backbone (vocab, length, __call__(tokens) -> Prediction), got {type(model).__name__}")
+        of_transformers = isinstance(model, nn.Module) and getattr(model, "config", None) is not None
+        how = "; pairmi.generate(model, tokenizer, prompts), or save_pretrained(folder), the tokenizer's too, and pairmi.load(folder)"
+        said = f"model: expected a backbone (vocab, length, __call__(tokens) -> Prediction), got {type(model).__name__}"
+        raise PairmiError(said + (how if of_transformers else ""))
+    inner = model.backbone if isinstance(model, Model) else model
+    if isinstance(inner, type):
+        raise PairmiError(f"model: expected a backbone, got the class {inner.__name__}; give one of it: {inner.__name__}(...)")
+    if not isinstance(model.vocab, Vocab):
+        who, got = type(inner).__name__, type(model.vocab).__name__
+        raise PairmiError(f"{who}: expected vocab to be a Vocab, got {got}; pairmi.types.Vocab(symbols) makes one")
     return model
 
 

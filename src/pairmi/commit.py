@@ -47,8 +47,8 @@ class Sampling:
             raise PairmiError(f"accept={self.accept}: must be a probability between 0 and 1")
         if not 0 < self.temperature < float("inf"):
             raise PairmiError(f"temperature={self.temperature}: must be a number above 0; for the likeliest symbol use greedy")
-        if not 0 <= self.seed < 2**63:
-            raise PairmiError(f"seed={self.seed}: must be a whole number from 0 to 2^63 - 1")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise PairmiError(f"seed={self.seed!r}: must be a whole number (int) from 0 to 2^63 - 1")
 
     def ended(self, tokens: Tokens, given: Positions, mask: int) -> Positions:
         """Where a sequence ends: a symbol `stop` that was not given, behind nothing unknown."""
@@ -81,7 +81,8 @@ def drawn_together(
             break
         rows, going, asked = _rest(rows, going, asked, more)
         symbol = symbol if len(more) == len(symbol) else symbol[torch.tensor(more, device=device)]
-        state = coupling.after(asked.state, asked.rank, symbol.where(~asked.waits, WAITS), meter)
+        with meter.only(going):
+            state = coupling.after(asked.state, asked.rank, symbol.where(~asked.waits, WAITS), meter)
         asked = ask(coupling, state, number, sizes[going])
         if defers:
             rows, going, asked = _rest(rows, going, asked, torch.nonzero(asked.rank >= 0)[:, 0].tolist())

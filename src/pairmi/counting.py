@@ -1,6 +1,7 @@
 """The only cost meter: a backbone that counts how it is used."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from pairmi.blocks import Window
 from pairmi.info import mass_and_entropy
-from pairmi.model import Around, innermost, predict_at, selective
+from pairmi.model import Around, checked_answer, innermost, predict_at, selective
 from pairmi.types import Backbone, PairmiError, PerRow, Places, Prediction, Rows, Tokens
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float16: 0.02}  # how far from 1 probabilities may sum to: that of half precision over many symbols
@@ -67,6 +68,18 @@ class Counting(Around):
         """Some rows of the batch leave it."""
         self.present = rows if self.present is None else self.present[rows]
 
+    @contextmanager
+    def only(self, some: Rows) -> Iterator["Counting"]:
+        """The meter for some of the rows of the batch: who asks numbers these."""
+        before, spent = self.present, self.spent
+        self.keep(some)
+        mine = torch.zeros_like(some)
+        self.spent = None if spent is None else mine
+        yield self
+        if spent is not None:
+            spent.index_add_(0, some, mine)
+        self.present, self.spent = before, spent
+
     def _count(self, rows: int) -> None:
         self.calls += 1
         self.rows += rows
@@ -77,7 +90,7 @@ class Counting(Around):
             if whose is not None and isinstance(backbone, Window):
                 prediction = backbone.within(tokens, whose[part], some)
             else:
-                prediction = backbone(tokens) if some is None else predict_at(backbone, tokens, some)
+                prediction = checked_answer(backbone, backbone(tokens)) if some is None else predict_at(backbone, tokens, some)
         tokens = tokens if some is None else tokens.gather(1, some)
         who, expected, log_probs = type(innermost(self.backbone)).__name__, (*tokens.shape, self.vocab.size), prediction.log_probs
         if tuple(log_probs.shape) != expected:

@@ -202,6 +202,9 @@ def _drafted(selector: Selector, prediction: Prediction, batch: _Batch, rng: Str
     masked, length, meter = prediction.masked, prediction.tokens.shape[1], batch.meter
     meter.spent = torch.zeros_like(prediction.tokens[:, 0])
     selection = selector(Turn(prediction, meter, rng, batch.state, max(batch.left)))
+    if not isinstance(selection, Selection):
+        who, got = type(selector).__name__, type(selection).__name__
+        raise PairmiError(f"{who}: expected a Selection, got {got}; return pairmi.types.Selection(chosen, order, waiting)")
     spent, meter.spent, chosen = meter.spent, None, selection.chosen
     if chosen.shape != masked.shape:
         raise PairmiError(f"{type(selector).__name__}: expected a choice of shape {list(masked.shape)}, got {list(chosen.shape)}")

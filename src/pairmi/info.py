@@ -81,7 +81,7 @@ def _kl(log_p: Distributions, log_q: Distributions) -> tuple[Tensor, Tensor]:
     p, log_p = _terms(log_p)
     if p.dtype == torch.float64:
         return torch.where(p > 0, p * (log_p - log_q.double()), 0).sum(-1), p.sum(-1)
-    return torch.linalg.vecdot(p, log_p.sub_(log_q.float().clamp_min(IMPOSSIBLE))), p.sum(-1)
+    return torch.linalg.vecdot(p, log_p.sub_(torch.where(p > 0, log_q.float(), 0))), p.sum(-1)
 
 
 def kl_and_mass(log_p: Distributions, log_q: Distributions) -> tuple[PerDistribution, PerDistribution]:

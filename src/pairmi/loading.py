@@ -47,12 +47,12 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def load(
-    name: str,
+    name: str | Path,
     *,
     attention: bool = False,
     device: str | None = None,
-    head: str | None = None,
-    tables: str | None = None,
+    head: str | Path | None = None,
+    tables: str | Path | None = None,
     layer: int | None = None,
     precision: str | None = None,
     structure: str | Path | None = None,
@@ -72,8 +72,9 @@ def load(
     `tokenizer` is another than the model's own files say: an object of `transformers`, a folder, or the name of a class. A model that
     brings its own Python code (LLaDA, Dream, MDLM) runs it only with `allow_code`, from a folder or at a `revision` (a commit).
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str | Path):
         raise PairmiError(f"load: expected the name of a model or a file, got {type(name).__name__}; your own backbone is a model as it is")
+    name = str(name)
     settings = Settings(layer, attention, device, precision)
     if (structure is not None or chain is not None) and name != "proteinmpnn":
         raise PairmiError(f"load: {name!r} takes no structure= or chain=; they are for 'proteinmpnn'")
@@ -139,12 +140,12 @@ def _own(name: str, settings: Settings) -> Model:
     return Model(backbone, name, TASKS[task], longest=backbone.longest if isinstance(backbone, MaskedLM) else None)
 
 
-def head_file(name: str) -> Path:
+def head_file(name: str | Path) -> Path:
     """Where a head is: in the package, a file, in a folder, or on the hub (owner/name, owner/name@revision)."""
     return _weights(f"{name}-head") if name in HEADED else file_of(name, HEAD_FILE, "head")
 
 
-def with_head(model: Model, name: str) -> Model:
+def with_head(model: Model, name: str | Path) -> Model:
     """The model with a learned estimate, reporting the hidden states that this one reads; refuses one made for other weights."""
     file = head_file(name)
     tensors, about = load_tensors(file)

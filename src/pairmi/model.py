@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pairmi.types import Backbone, Charge, Coupling, PairwiseMI, Places, Prediction, Tokens, Vocab
+from pairmi.types import Backbone, Charge, Coupling, PairmiError, PairwiseMI, Places, Prediction, Tokens, Vocab
 
 
 @runtime_checkable
@@ -140,14 +140,28 @@ class Selective(Protocol):
         """The prediction of these positions of each row, in this order."""
 
 
+def checked_answer(backbone: Backbone, answer: Any) -> Prediction:
+    """What a backbone answered, which may be anybody's: a prediction, and in it tensors."""
+    who = type(innermost(backbone)).__name__
+    if not isinstance(answer, Prediction):
+        got = type(answer).__name__
+        raise PairmiError(f"{who}: expected a Prediction, got {got}; return pairmi.types.Prediction(tokens, log_probs, hidden)")
+    if answer.hidden is None:
+        raise PairmiError(f"{who}: expected hidden states, got None; give them, or a tensor of width 0: log_probs[..., :0]")
+    for name, value in (("log_probs", answer.log_probs), ("hidden", answer.hidden)):
+        if not isinstance(value, Tensor):
+            raise PairmiError(f"{who}: expected {name} as a torch tensor, got {type(value).__name__}; torch.as_tensor makes it one")
+    return answer
+
+
 def predict_at(backbone: Backbone, tokens: Tokens, places: Places) -> Prediction:
     """What a backbone says of some positions of each row, computed only there where it can do so."""
     if isinstance(backbone, Model):
         with torch.no_grad():
             return predict_at(backbone.backbone, tokens, places)
     if isinstance(backbone, Selective):
-        return backbone.at(tokens, places)
-    whole, rows = backbone(tokens), torch.arange(len(tokens), device=tokens.device)[:, None]
+        return checked_answer(backbone, backbone.at(tokens, places))
+    whole, rows = checked_answer(backbone, backbone(tokens)), torch.arange(len(tokens), device=tokens.device)[:, None]
     attention = None if whole.attention is None else whole.attention[rows[:, :, None], places[:, :, None], places[:, None]]
     return Prediction(tokens.gather(1, places), whole.log_probs[rows, places], whole.hidden[rows, places], attention)
 

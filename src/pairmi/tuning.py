@@ -12,7 +12,7 @@ from pairmi import api
 from pairmi.canvases import many
 from pairmi.model import Model
 from pairmi.pricing import calibrate as fitting
-from pairmi.pricing.interval import bounded_upper, difference_interval, mean_interval, upper_bound
+from pairmi.pricing.interval import bounded_upper, mean_interval, upper_bound
 from pairmi.pricing.price import Price, measure
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.selectors.charge import Calibration
@@ -88,7 +88,7 @@ def coupled_rule(coupling: Coupling) -> fitting.Chosen:
 
 
 def calibrate(
-    model: Model,
+    model: Backbone,
     canvases: Canvases,
     *,
     draw: Draw = "marginal",
@@ -101,13 +101,14 @@ def calibrate(
 
     With `draw` these are the nats that are lost where members are drawn by learnt ("coupled") or by exact tables ("probed").
     """
-    mi = estimate("head" if model.head is not None else "probe", model)
-    given, coupling = sequences_of(model, canvases, sequences), coupling_of(f"mi-bound:draw={draw}", draw, None, model)
+    own = api.as_model(model)
+    mi = estimate("head" if own.head is not None else "probe", own)
+    given, coupling = sequences_of(own, canvases, sequences), coupling_of(f"mi-bound:draw={draw}", draw, None, own)
     chosen = calibrated_rule if coupling is None else coupled_rule(coupling)
-    charge = fitting.calibrate(model, given, mi, chosen, budgets, seed=seed, batch_size=batch_size)
+    charge = fitting.calibrate(own, given, mi, chosen, budgets, seed=seed, batch_size=batch_size)
     if coupling is None:
-        return replace(model, calibration=charge)
-    return replace(model, residuals={**model.residuals, way_of(coupling): charge})
+        return replace(own, calibration=charge)
+    return replace(own, residuals={**own.residuals, way_of(coupling): charge})
 
 
 def family_of(text: str, count: int = 12) -> list[str]:
@@ -180,6 +181,9 @@ class Tuned:
     temperature: float
     tested: tuple[Evidence, ...]
 
+    def __repr__(self) -> str:
+        return f"Tuned({self})"
+
     @property
     def kept(self) -> bool:
         """Whether any setting of the family keeps the limit."""
@@ -205,7 +209,7 @@ class Tuned:
 
 
 def tune(
-    model: Model,
+    model: Backbone,
     canvases: Canvases,
     family: str | Iterable[str] | None = None,
     *,
@@ -231,18 +235,19 @@ def tune(
         raise PairmiError(f"tune: confidence={confidence}: must be at least 0.5 and below 1")
     if per not in ("sequence", "position"):
         raise PairmiError(f"tune: per={per!r}: must be sequence or position")
+    own = api.as_model(model)
     if family is None:
-        family = FAMILY if model.calibration is not None else UNCALIBRATED
+        family = FAMILY if own.calibration is not None else UNCALIBRATED
     settings = family_of(family) if isinstance(family, str) else family
-    given, how = sequences_of(model, canvases, sequences), {"seed": seed, "temperature": temperature, "batch_size": batch_size}
+    given, how = sequences_of(own, canvases, sequences), {"seed": seed, "temperature": temperature, "batch_size": batch_size}
     if max_loss is not None:
-        limit, unit, measured = max_loss, f"nats a {per}", _priced(model, given, how, per, confidence)
+        limit, unit, measured = max_loss, f"nats a {per}", _priced(own, given, how, per, confidence)
     else:
-        limit, unit, measured = max_quality_loss or 0.0, "quality", _paired(model, given, how, quality, confidence)
+        limit, unit, measured = max_quality_loss or 0.0, "quality", _paired(own, given, how, quality, confidence)
     best, tested = fixed_sequence(settings, measured, limit)
     if not tested:
         raise PairmiError("tune: expected at least one setting in the family, got none")
-    sequential = float(np.mean([int((canvas == model.vocab.size).sum()) for canvas in given]))
+    sequential = float(np.mean([int((canvas == own.vocab.size).sum()) for canvas in given]))
     best = best or Evidence("sequential", 0.0, 0.0, sequential, (0.0, 0.0))
     shown = (best.rule, limit, unit, confidence, best.loss, best.interval, best.passes)
     return Tuned(*shown, sequential, len(given), seed, temperature, tuple(tested))
@@ -253,7 +258,7 @@ def _priced(model: Model, given: Given, how: dict[str, Any], per: Per, confidenc
 
     def measured(spec: str) -> Evidence:
         (found,) = measure(model, given, {spec: api.resolve(spec, model)}, **how)
-        values, unseen = found.each.numpy(), float(found.passes < found.rows)  # nothing is lost where nothing is filled together
+        values, unseen = found.each.numpy(), found.unseen
         if per == "position":
             values, unseen = found.per_position.numpy(), unseen * float((1 / found.unknown).mean())
         bound = upper_bound(values, confidence, unseen)
@@ -270,13 +275,17 @@ def _paired(model: Model, given: Given, how: dict[str, Any], quality: Quality | 
 
     def decoded(spec: str) -> tuple[np.ndarray, float]:
         out = api.decode(model, list(given), spec, **how)
-        return np.array([judge(one.tokens) for one in out], dtype=float), float(np.mean([one.passes for one in out]))
+        found = np.array([judge(one.tokens) for one in out], dtype=float)
+        if not ((found >= 0) & (found <= 1)).all():
+            raise PairmiError(f"tune: quality must be a number between 0 and 1, got {found.min():g} to {found.max():g}; scale it")
+        return found, float(np.mean([one.passes for one in out]))
 
     reference, _ = decoded("sequential")
 
     def measured(spec: str) -> Evidence:
         own, passes = decoded(spec)
         lost = reference - own
-        return Evidence(spec, float(lost.mean()), bounded_upper(lost, -1.0, 1.0, confidence), passes, difference_interval(lost))
+        interval = -bounded_upper(-lost, -1.0, 1.0, 0.975), bounded_upper(lost, -1.0, 1.0, 0.975)
+        return Evidence(spec, float(lost.mean()), bounded_upper(lost, -1.0, 1.0, confidence), passes, interval)
 
     return measured

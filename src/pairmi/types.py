@@ -82,6 +82,10 @@ class Vocab:
         """A symbol of several letters, if there is one."""
         return next((symbol for symbol in self.symbols if len(symbol) != 1), None)
 
+    def stripped(self, text: str) -> str:
+        """A text without the white space around it, but for what is itself a symbol or a blank."""
+        return text.strip("".join({letter for letter in text if letter.isspace() and letter not in self._ids}))
+
     def encode(self, text: str, name: str = "canvas") -> Int[Tensor, " L"]:
         """The token ids of one canvas; `name` is what a message calls it."""
         if self._wide is not None and self.tokenizer is None:
@@ -91,7 +95,7 @@ class Vocab:
         letters = list(text) if self.tokenizer is None else self.tokenizer.encode(text)
         for position, letter in enumerate(letters, 1):
             if letter not in self._ids:
-                alphabet = "".join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
+                alphabet = (" " if self._wide else "").join(self.symbols) if self.size <= 40 else f"{self.size} symbols"
                 raise PairmiError(
                     f"{name}: {letter!r} at position {position} is not in the alphabet ({alphabet}; unknown: {self._unknown})"
                 )

@@ -1,7 +1,9 @@
+import math
+
 import pytest
 
 from pairmi.bench.grid import all_settings, settings
-from pairmi.bench.worlds import full_probe, lossless, sweep
+from pairmi.bench.worlds import best, full_probe, lossless, sweep
 from pairmi.loading import load
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
@@ -60,3 +62,5 @@ def test_lossless_keeps_the_quickest_of_each_rule_that_loses_nothing() -> None:
         record("top-k", 0.2, 1.0),
     ]
     assert lossless([*records, record("sequential", 0.0, 1.5)]) == [record("sequential", 0.0, 1.5), record("eb:budget=1", 1e-10, 2.0)]
+    more = [record("top-k:k=2", 0.1, 2.0), record("top-k:k=3", 0.1, 1.5), record("factor", math.inf, 1.0)]
+    assert best([*records, *more]) == [record("eb:budget=1", 1e-10, 2.0), record("factor", math.inf, 1.0), record("top-k:k=3", 0.1, 1.5)]

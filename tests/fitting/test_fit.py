@@ -146,6 +146,14 @@ def test_data_becomes_sequences_and_canvases(tmp_path: Path) -> None:
     found = read_data(protein, tmp_path / "p.fasta")
     assert found.states.about()["name"] == "protein"
     assert sorted(len(canvas) for canvas in found.canvases) == [5, 9]
+    (tmp_path / "q.fasta").write_text(">x cluster=1\nACDEFGHIK\n>y\nMK..YIAKQ\n>z\nAC\n")
+    found = read_data(protein, tmp_path / "q.fasta")
+    assert [protein.vocab.decode(canvas) for canvas in found.canvases] == ["MK..YIAKQ"]
+    assert found.described == "1 sequences and 1 canvases"
+    assert found.states.about()["sequences"] == 1
+    assert found.states.about()["name"] == "protein"
+    (tmp_path / "r.fasta").write_text(">y\nMK..YIAKQ\n")
+    assert read_data(protein, tmp_path / "r.fasta").states.about()["name"] == "sequences"
     assert read_data(load("sudoku"), None).states.about()["name"] == "sudoku"
 
 

@@ -1,5 +1,7 @@
 """The real LLaDA2Pipeline with our scheduler and a tiny random network: the tokens of our own loop, in the steps of our rules."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +161,9 @@ def test_what_it_cannot_do_is_said(network: Any) -> None:
         run(network, PairScheduler(), top_k=3)
     with pytest.raises(PairmiError, match="rule 'ebb' is unknown; did you mean 'eb'"):
         run(network, PairScheduler("ebb"))
+
+
+def test_without_diffusers_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['diffusers'] = None; import pairmi.integrations.diffusers"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert told.endswith("PairmiError: PairScheduler: diffusers is missing; pip install 'pairmi[diffusers]'\n")

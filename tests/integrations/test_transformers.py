@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer, GenerationMixin
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertLMHeadModel,
+    BertModel,
+    BertTokenizer,
+    GenerationMixin,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
 
 import pairmi
 from foreign import made
@@ -110,7 +122,7 @@ def test_generate_of_transformers_takes_our_rules(diffusion: tuple[Any, Any]) ->
     assert torch.equal(greedy, again)
 
 
-def test_what_cannot_be_done_is_said(esm2: tuple[Any, Any], diffusion: tuple[Any, Any]) -> None:
+def test_what_cannot_be_done_is_said(folder: str, esm2: tuple[Any, Any], diffusion: tuple[Any, Any]) -> None:
     with pytest.raises(PairmiError, match="nothing is unknown in prompt 1; write mask tokens"):
         generate(*esm2, ["M<mask>", "MKV"])
     with pytest.raises(PairmiError, match="expected a prompt or a list of prompts, each a text"):
@@ -119,8 +131,29 @@ def test_what_cannot_be_done_is_said(esm2: tuple[Any, Any], diffusion: tuple[Any
         generate(*diffusion, "a", length=-1)
     with pytest.raises(PairmiError, match="expected a network of transformers with its weights, got str"):
         generate("bert", esm2[1], "M<mask>")
+    unmasked = AutoTokenizer.from_pretrained(folder, mask_token=None)
+    unmasked.mask_token = None
     with pytest.raises(PairmiError, match="has no mask token"):
-        generate(esm2[0], type("Plain", (), {"mask_token_id": None})(), "a")
+        generate(esm2[0], unmasked, "a")
+
+
+@pytest.mark.parametrize("kind", [GPT2LMHeadModel, BertModel, BertLMHeadModel])
+def test_a_network_that_is_no_masked_language_model_is_refused(diffusion: tuple[Any, Any], kind: Any) -> None:
+    shape = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
+    network = kind(GPT2Config(**shape) if kind is GPT2LMHeadModel else BertConfig(**shape, intermediate_size=32))
+    message = f"^generate: expected a masked language model, got {kind.__name__}; load one by transformers.AutoModelForMaskedLM$"
+    with pytest.raises(PairmiError, match=message):
+        generate(network, diffusion[1], "a [MASK]")
+    with pytest.raises(PairmiError, match=message):
+        custom_generate(diffusion[1])(network, torch.tensor([[6]]), None, None, None)
+
+
+def test_what_is_no_network_or_tokenizer_of_transformers_is_refused(esm2: tuple[Any, Any]) -> None:
+    with pytest.raises(PairmiError, match=r"^generate: expected a network of transformers, got Linear; a backbone of your own decodes by "):
+        generate(torch.nn.Linear(2, 2), esm2[1], "M<mask>")
+    for tokenizer in (None, "esm2", esm2[0]):
+        with pytest.raises(PairmiError, match=f"^generate: expected a tokenizer of transformers, got {type(tokenizer).__name__}; load it"):
+            generate(esm2[0], tokenizer, "M<mask>")
 
 
 def test_a_block_is_a_parameter_of_the_rule() -> None:
@@ -140,7 +173,7 @@ def test_blocks_are_filled_from_left_to_right(diffusion: tuple[Any, Any]) -> Non
 def test_a_head_estimates_for_the_callers_model(folder: str, esm2: tuple[Any, Any], tmp_path: Path) -> None:
     made_head = low_rank(width=32, symbols=20, length=0)
     file = save_head(tmp_path / "head.safetensors", made_head, pairmi.load(folder), layers=(1,))
-    one = generate(*esm2, "MK<mask><mask>AY", "mi-bound:mi=head", head=file)
+    one = generate(*esm2, "MK<mask><mask>AY", "mi-bound:mi=head", head=Path(file))
     same = pairmi.decode(pairmi.load(folder, head=file), "MK..AY", "mi-bound:mi=head")
     assert one.text.replace(" ", "") == same.text
     assert one.probe_rows == 0

@@ -131,3 +131,39 @@ def test_few_symbols_are_the_likeliest_or_drawn_ones() -> None:
 def test_bad_options_are_refused(options: dict, said: str) -> None:
     with pytest.raises(PairmiError, match=said):
         Way(**options)
+
+
+def few_of(length: int) -> Tabular:
+    support = torch.randint(3, (20, length), generator=generator(0)).unique(dim=0)
+    return Tabular(support, torch.ones(len(support)).double(), tuple("abc"))
+
+
+def test_masking_is_evaluated_a_few_rows_at_a_time() -> None:
+    world, seen = few_of(6), list[int]()
+
+    class Watching:
+        vocab, length = world.vocab, world.length
+
+        def __call__(self, tokens: torch.Tensor) -> object:
+            seen.append(len(tokens))
+            return world(tokens)
+
+    sequence = world.support[0]
+    whole, pieces = (Way("masking", batch_rows=size).measure(Watching(), sequence)[0] for size in (256, 2))
+    assert torch.equal(whole, pieces)
+    assert max(seen) > 2 >= min(seen)
+    assert seen.count(2) > 8
+
+
+@pytest.mark.parametrize("by", ["mi", "jacobian", "substitution", "masking"])
+def test_one_symbol_tells_nothing(by: str) -> None:
+    world = Tabular(torch.zeros(1, 4, dtype=torch.long), torch.ones(1).double(), ("a",))
+    assert not Way(by).measure(world, torch.zeros(4, dtype=torch.long))[0].any()
+
+
+def test_blocks_of_nobody_cost_nothing() -> None:
+    world = few_of(4)
+    few, many = (Way("mi", blocks=blocks, floor=0.0).measure(world, world.support[0]) for blocks in (4, 100))
+    assert many[1] <= 1.5 * few[1]
+    alone = Tabular(torch.arange(3)[:, None], torch.ones(3).double(), tuple("abc"))
+    assert Way("mi").measure(alone, torch.zeros(1, dtype=torch.long))[1] == 0

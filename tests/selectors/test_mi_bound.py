@@ -1,11 +1,20 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
+from pairmi.backbones.tabular import Tabular
+from pairmi.commit import Sampling
+from pairmi.info import pairs
+from pairmi.loading import load
+from pairmi.model import Model
 from pairmi.selectors.eb import EB
 from pairmi.selectors.mi_bound import MIBound, Order
-from pairmi.types import PairmiError, Reason
+from pairmi.spec import rule
+from pairmi.types import Meter, PairMatrix, PairmiError, Prediction, Reason, RowStreams
 from rules import Given, Situation, beliefs, situation
 from selectors_reference import bound, total_charge
+from worlds import decode, unknown
 
 
 @pytest.mark.parametrize(("penalty", "entropy_weight"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.2)])
@@ -78,3 +87,26 @@ def test_refuses_an_unknown_order(unchecked: None) -> None:
         match=r"^MIBound\(order='luck'\): order must be one of lowest-entropy, information, certain-information, highest-entropy$",
     ):
         MIBound(Given(torch.zeros(1, 1, 1)), order="luck")
+
+
+BUDGETS = {"mi-guided": {"budget": 3.0}, "demask": {"budget": 3.0}, "independent-set": {}, "mi-bound": {"budget": 0.5}}
+
+
+@pytest.mark.parametrize("name", ["mi-guided:penalty=1", "demask", "independent-set", "mi-bound"])
+def test_infinite_dependence_blocks_only_those_that_share_it(name: str) -> None:
+    """Positions 0 and 1 rule each other out, 2 and 3 are free: two passes."""
+
+    class Infinite:
+        def __call__(self, prediction: Prediction, backbone: Meter, rng: RowStreams) -> PairMatrix:
+            found = torch.zeros(len(prediction.tokens), 4, 4, dtype=torch.float64)
+            found[:, 0, 1] = found[:, 1, 0] = torch.inf
+            return torch.where(pairs(prediction.queried), found, 0)
+
+    world = Tabular(torch.cartesian_prod(*[torch.arange(2)] * 4), torch.ones(16).double(), ("a", "b"))
+    selector = replace(rule(name, Model(world)), mi=Infinite(), **BUDGETS[name.split(":")[0]])
+    assert decode(world, unknown(world), selector, Sampling()).passes.tolist() == [2]
+
+
+def test_a_weight_is_a_finite_number() -> None:
+    with pytest.raises(PairmiError, match=r"^MIBound\(penalty=inf\): penalty must be finite; to allow no dependence, budget=0$"):
+        rule("mi-bound:penalty=inf", load("xor"))

@@ -84,9 +84,9 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.is_file():
         raise PairmiError(f"weights: no file at {path}")
     try:
-        if wrong := damage(path):
-            raise SafetensorError(wrong)
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="pt") as file:  # refuses what never was one, before a missing checksum is spoken of
+            if wrong := damage(path):
+                raise SafetensorError(wrong)
             about = json.loads((file.metadata() or {}).get("about", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, json.JSONDecodeError, OSError) as error:

@@ -122,7 +122,7 @@ def read_network(
     return network
 
 
-def file_of(source: str, file: str, what: str) -> Path:
+def file_of(source: str | Path, file: str, what: str) -> Path:
     """Where a file is: `source` itself if it is one, else in that folder, else fetched from the hub's owner/name or owner/name@revision.
 
     Nothing but this file is fetched; what was fetched before is found without a network.
@@ -132,7 +132,7 @@ def file_of(source: str, file: str, what: str) -> Path:
         if not (place / file).is_file():
             raise PairmiError(f"{what}: the folder {source} has no {file}")
         return place / file
-    name, _, revision = source.partition("@")
+    name, _, revision = str(source).partition("@")
     if place.is_file() or HUB_ID.fullmatch(name) is None or place.suffix == Path(file).suffix:
         return place
     try:

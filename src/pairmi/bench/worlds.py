@@ -38,11 +38,15 @@ def sweep(
                 yield {"world": world, "rule": spec, "verified": verified, "agreement": agreement} | asdict(result)
 
 
-def lossless(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each rule the setting with the fewest passes among those that lose nothing (KL below 1e-9)."""
-    best: dict[tuple[str, str, bool], dict[str, Any]] = {}
+def best(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each rule the setting with the fewest passes among those that lose nothing (KL below 1e-9), else among those that lose least."""
+    groups: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
     for record in records:
-        key = (record["world"], record["rule"].partition(":")[0], record["verified"])
-        if record["kl"] < 1e-9 and (key not in best or record["passes"] < best[key]["passes"] - 1e-9):
-            best[key] = record
-    return sorted(best.values(), key=lambda r: (r["world"], r["verified"], r["passes"]))
+        groups.setdefault((record["world"], record["rule"].partition(":")[0], record["verified"]), []).append(record)
+    found = [min(group, key=lambda r: (round(r["kl"], 9) if r["kl"] >= 1e-9 else 0.0, round(r["passes"], 9))) for group in groups.values()]
+    return sorted(found, key=lambda r: (r["world"], r["verified"], r["kl"] >= 1e-9, r["passes"]))
+
+
+def lossless(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the best that lose nothing."""
+    return [record for record in best(records) if record["kl"] < 1e-9]

@@ -1,7 +1,6 @@
 """`pairmi bench`."""
 
 import argparse
-import json
 import sys
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from tqdm import tqdm
 
 from pairmi.bench import report
+from pairmi.commands.document import dumped
 from pairmi.loading import load, with_head
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import rule
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     records: Records = []
     benchmarks[options.name](options, records)
     if options.json:
-        options.json.write_text("".join(json.dumps(record) + "\n" for record in records))
+        options.json.write_text("".join(dumped(record) + "\n" for record in records))
 
 
 def _exact(options: argparse.Namespace, records: Records) -> None:
@@ -40,8 +40,9 @@ def _exact(options: argparse.Namespace, records: Records) -> None:
         rule(spec, load(names[0]))  # refuse what cannot be before anything starts
     ways = (False, True) if options.verify else (False,)
     records += tqdm(worlds.sweep(names, specs, ways), total=len(names) * len(specs) * len(ways), desc="exact", file=sys.stderr)
-    print("Fewest passes of each rule at which nothing is lost (KL = 0), from the empty canvas, with exact MI given:\n")
-    print(report.table(worlds.lossless(records), ("world", "rule", "verified", "passes", "rows", "accepted")))
+    print("Of each rule the setting with the fewest passes at which nothing is lost (KL = 0), else the one that loses least, from the")
+    print("empty canvas, with exact MI given; kl: nats lost; valid: share of what it makes that the world allows\n")
+    print(report.table(worlds.best(records), ("world", "rule", "verified", "passes", "rows", "accepted", "kl", "valid")))
     if options.figure:
         panels = {name: [r for r in records if r["world"] == name and not r["verified"]] for name in names}
         report.draw_frontiers(panels, "passes", "agreement", options.figure)

@@ -31,7 +31,7 @@ class Canvas:
     record: str | None  # its name in a FASTA file
 
 
-FILES = (".txt", ".fasta", ".fa", ".gz", ".jsonl")
+FILES = (".txt", ".csv", ".fasta", ".fa", ".gz", ".jsonl")
 
 
 def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
@@ -41,6 +41,8 @@ def canvas_lines(argument: str) -> Iterator[tuple[str, str, str | None]]:
     elif os.path.isfile(argument):  # Path.is_file raises where a long canvas is no possible file name
         with open_text(Path(argument)) as lines:
             yield from _canvases(argument, lines)
+    elif os.path.isdir(argument) and set(argument) - set("._"):  # "." and ".." are canvases
+        raise PairmiError(f"canvas: {argument} is a folder, expected a canvas or a file of canvases; name a file in it")
     elif ("/" in argument and " " not in argument and not any(mask in argument for mask in MASKS)) or argument.endswith(FILES):
         raise PairmiError(f"canvas: no file {argument}")
     else:

@@ -17,7 +17,9 @@ def whole_range(name: str, text: str, example: str) -> tuple[int, int]:
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi data`."""
-    givens = whole_range("--givens", options.givens, "25-29")
+    if options.minimal and options.givens is not None:
+        raise PairmiError(f"--givens {options.givens}: minimal puzzles have 22-28 givens of their own; leave out --givens or --minimal")
+    givens = whole_range("--givens", "27" if options.givens is None else options.givens, "25-29")
     from pairmi.tasks.sudoku.puzzles import Puzzles, minimal_puzzles, unique_puzzles
     from pairmi.tasks.sudoku.rules import to_text
     from pairmi.tasks.sudoku.solver import difficulty

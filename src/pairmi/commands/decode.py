@@ -1,7 +1,6 @@
 """`pairmi decode`."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from tqdm import tqdm
 from pairmi import api
 from pairmi.canvases import symbol_id
 from pairmi.commands.canvases import Canvas, checked_canvases, reads_fasta, text_options
-from pairmi.commands.document import document
+from pairmi.commands.document import document, dumped
 from pairmi.commands.engine import chosen_engine, loading_device, results_alone
 from pairmi.commit import Sampling
 from pairmi.loading import load
@@ -67,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
     """`pairmi decode`: batch by batch, in input order."""
     if (options.canvas is None) == (options.prompt is None):
         raise PairmiError("expected --canvas or --prompt, and not both")
+    if options.json and options.jsonl:
+        raise PairmiError("expected --json or --jsonl, and not both")
     engine = chosen_engine(options)
     attention = "mi=attention" in (options.rule or "")
     model = load(options.backbone, attention=attention, head=options.head, device=loading_device(options), **text_options(options))
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         pieces = document(header, (_record(model, canvas, out, options.trace) for canvas, out in filled))
     elif options.jsonl:
-        pieces = (json.dumps(_record(model, canvas, out, options.trace), ensure_ascii=False) + "\n" for canvas, out in filled)
+        pieces = (dumped(_record(model, canvas, out, options.trace), ensure_ascii=False) + "\n" for canvas, out in filled)
     else:
         pieces = (_described(model, canvas, out) for canvas, out in filled)
     with results_alone() as file:

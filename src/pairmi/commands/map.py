@@ -1,11 +1,11 @@
 """`pairmi map`."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from pairmi.commands.canvases import canvas_lines, checked_canvases
+from pairmi.commands.document import dumped
 from pairmi.commands.engine import chosen_engine, loading_device
 from pairmi.loading import load
 from pairmi.mapping import Sequence, map_all, mapped
@@ -52,9 +52,11 @@ def _print(model: Model, one: Sequence, found: PairMap, options: argparse.Namesp
     pairs = found.strongest(options.top)
     if options.json:
         about = {"record": one.record, "sequence": model.vocab.decode(one.tokens), "by": options.by, "unit": found.unit, "rows": found.rows}
-        print(json.dumps(about | {"strongest": [{"i": i, "j": j, "score": score} for i, j, score in pairs]}), flush=True)
+        print(dumped(about | {"strongest": [{"i": i, "j": j, "score": score} for i, j, score in pairs]}), flush=True)
         return
     print(f">{one.record}\n{model.vocab.decode(one.tokens)}\n  {found.title}, {found.unit}; {found.rows} rows evaluated")
     labels, arrow = found.scores.labels, "->" if found.directed else "- "
     for i, j, score in pairs:
         print(f"  {labels[i]:>8} {arrow} {labels[j]:<8} {score:.3f}")
+    if not pairs and options.top:
+        print("  nothing depends on anything")

@@ -17,10 +17,12 @@ from pairmi.loading import load
 from pairmi.mi.sampled import SampledProbe
 from pairmi.model import Model, device_of
 from pairmi.spec import probing
+from pairmi.types import PairmiError
 
 
 def run(options: argparse.Namespace) -> None:
     """`pairmi mi`: canvas by canvas, in input order."""
+    options.mi = _kind(options)
     model = load(options.backbone, head=options.head, **text_options(options))
     probe = probing(options.form, options.floor, options.draws, options.error, options.batch)  # refused before anything is computed
     kind = {"draws": probe.draws, "error": options.error} if isinstance(probe, SampledProbe) else {"floor": probe.floor}
@@ -33,6 +35,17 @@ def run(options: argparse.Namespace) -> None:
         pieces = (_described(model, canvas, mi, options) for canvas, mi in found)
     for piece in pieces:
         print(piece, end="", flush=True)
+
+
+def _kind(options: argparse.Namespace) -> str:
+    """`--mi`, which a head that is named implies; refuses what would be ignored."""
+    if options.mi == "probe" and options.head is not None:
+        raise PairmiError(f"--mi probe reads no head, got --head {options.head}; leave out one of them")
+    kind: str = options.mi or ("probe" if options.head is None else "head")
+    given = [f"--{name}" for name in ("form", "floor", "draws", "error") if getattr(options, name) is not None]
+    if kind == "head" and given:
+        raise PairmiError(f"a head estimates from one pass; {', '.join(given)} are for probing: leave them out, or choose --mi probe")
+    return kind
 
 
 def _drawn(model: Model, found: Iterator[tuple[Canvas, api.MI]], options: argparse.Namespace) -> Iterator[tuple[Canvas, api.MI]]:

@@ -1,7 +1,6 @@
 """`pairmi plan`: what labelling would cost, measured on a few states before anybody starts."""
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -17,6 +16,7 @@ from pairmi import api
 from pairmi.bench.head_cost import flops
 from pairmi.canvases import tokenise
 from pairmi.commands.canvases import canvas_lines
+from pairmi.commands.document import dumped
 from pairmi.counting import Counting
 from pairmi.decoding import batches
 from pairmi.loading import load
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         torch.set_num_threads(threads)
     faster = None if options.tflops is None else plan["flops"] / (options.tflops * 1e12) / plan["workers"] / 3600
     if options.json:
-        print(json.dumps(plan | {"tflops": options.tflops, "hours_at_tflops": faster}))
+        print(dumped(plan | {"tflops": options.tflops, "hours_at_tflops": faster}))
         return
     print(described(plan))
     if faster is not None:

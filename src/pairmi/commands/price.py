@@ -1,7 +1,6 @@
 """`pairmi price`."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from pairmi import tuning
 from pairmi.bench import report
 from pairmi.bench.price_plots import draw_frontier
 from pairmi.commands.canvases import checked_canvases
+from pairmi.commands.document import dumped
 from pairmi.loading import load
 from pairmi.model import Model
 from pairmi.pricing.price import Price
@@ -40,9 +40,15 @@ def run(options: argparse.Namespace) -> None:
         draw_frontier([one.about() for one in found], options.figure)
     if options.json:
         charge = {} if model.calibration is None else {"calibration": model.calibration.about()}
-        print(json.dumps({"backbone": model.name, **charge, "results": [one.about() for one in found]}))
+        print(dumped({"backbone": model.name, **charge, "results": [_record(one, found[0]) for one in found]}))
     else:
         print(described(found))
+
+
+def _record(one: Price, first: Price) -> dict[str, Any]:
+    """One result as JSON, with its paired difference to the first rule."""
+    gap, *interval = one.against(first)
+    return one.about() | {"against": None if one is first else {"rule": first.rule, "nats": gap, "interval": interval}}
 
 
 def described(found: Sequence[Price]) -> str:

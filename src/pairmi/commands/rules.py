@@ -1,8 +1,8 @@
 """`pairmi rules`."""
 
 import argparse
-import json
 
+from pairmi.commands.document import dumped
 from pairmi.loading import EMBEDDED
 from pairmi.selectors.catalogue import CATALOGUE
 from pairmi.spec import COMMITS, DRAWS, ESTIMATES, parameters
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> None:
         for name, rule in CATALOGUE.items()
     ]
     if options.json:
-        print(json.dumps(rows))
+        print(dumped(rows))
         return
     for row in rows:
         defaults = ",".join(f"{key}={value}" for key, value in row["parameters"].items())

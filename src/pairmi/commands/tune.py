@@ -1,10 +1,10 @@
 """`pairmi tune`."""
 
 import argparse
-import json
 
 from pairmi import tuning
 from pairmi.bench import report
+from pairmi.commands.document import dumped
 from pairmi.commands.price import prepared
 
 COLUMNS = ("rule", "loss", "bound", "passes", "kept")
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> None:
     tuned = tuning.tune(model, canvases, options.family, **how, batch_size=options.batch)
     if options.json:
         charge = {} if model.calibration is None else {"calibration": model.calibration.about()}
-        print(json.dumps({"backbone": model.name, **charge, **tuned.about()}))
+        print(dumped({"backbone": model.name, **charge, **tuned.about()}))
         return
     rows = [vars(one) | {"kept": "yes" if one.passed(tuned.limit) else "no"} for one in tuned.tested]
     print(f"{report.table(rows, COLUMNS)}\n\n{tuned}")

@@ -37,9 +37,10 @@ def read_data(model: Model, data: str | Path | Sequence[Any] | None) -> Data:
     Canvases are what is priced; without any, sequences are generated from nothing at the lengths of the complete ones.
     """
     if isinstance(data, str | Path) and speaks_protein(model.vocab) and is_fasta(Path(data)):
-        records = read_proteins(Path(data), model.longest)
-        complete, canvases = [model.vocab.encode(record.text, record.name) for record in records], list[Int[Tensor, " _"]]()
-        states: States = ProteinStates(records)
+        records = read_proteins(Path(data), model.longest, model.vocab.blanks)
+        complete, canvases = _sorted(model, [(f"{data}, record {record.name}", record.text) for record in records])
+        whole = [record for record in records if len(record.text) >= SHORTEST and not set(record.text) & set(model.vocab.blanks)]
+        states: States = ProteinStates(whole) if whole else SequenceStates(complete, canvases)
     elif data is None:
         if model.task.name != "sudoku":
             raise PairmiError(f"fit: model {model.name!r} needs data: a file with one sequence a line, FASTA, or a list of sequences")

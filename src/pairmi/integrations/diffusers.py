@@ -6,9 +6,6 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from diffusers import BlockRefinementScheduler, ConfigMixin, SchedulerMixin
-from diffusers.configuration_utils import register_to_config
-from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSchedulerOutput
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -18,9 +15,15 @@ from pairmi.commit import Sampling
 from pairmi.decoding import iter_decode
 from pairmi.loading import with_head
 from pairmi.model import Model
+from pairmi.optional import needed
 from pairmi.results import Step
 from pairmi.spec import rule as parse_rule
 from pairmi.types import PairmiError, Prediction, Tokens, Vocab
+
+needed("diffusers.schedulers.scheduling_block_refinement", "PairScheduler", "'pairmi[diffusers]'")
+from diffusers import BlockRefinementScheduler, ConfigMixin, SchedulerMixin  # noqa: E402 (typed as they are; their absence has a remedy)
+from diffusers.configuration_utils import register_to_config  # noqa: E402
+from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSchedulerOutput  # noqa: E402
 
 
 @lru_cache(maxsize=4)

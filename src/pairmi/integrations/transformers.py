@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from pairmi.api import decode
-from pairmi.backbones.families import Family, family_of
+from pairmi.backbones.families import MASKED_LM, Family, family_of
 from pairmi.backbones.huggingface import checked_network, held, translate
 from pairmi.backbones.translation import Translation
 from pairmi.loading import with_head
@@ -42,7 +43,7 @@ def generate(
     *,
     length: int | None = None,
     block: int | None = None,
-    head: str | None = None,
+    head: str | Path | None = None,
     verify: bool = False,
     seed: int = 0,
     temperature: float = 1.0,
@@ -74,7 +75,7 @@ def generate(
 
 
 def custom_generate(
-    tokenizer: Any, rule: str = "eb", *, block: int | None = None, head: str | None = None, verify: bool = False, seed: int = 0
+    tokenizer: Any, rule: str = "eb", *, block: int | None = None, head: str | Path | None = None, verify: bool = False, seed: int = 0
 ) -> CustomGenerate:
     """What `model.generate(**inputs, max_new_tokens=N, custom_generate=...)` takes; `do_sample` and `temperature` are those of its call.
 
@@ -109,16 +110,34 @@ def with_block(rule: str, block: int | None) -> str:
 
 
 def _family(network: Any) -> Family:
-    return family_of(checked_network(network).config.model_type, type(network).__name__)
+    """The facts of a network; refuses one that is none of `transformers`, or by its class no masked language model."""
+    who, config = type(network).__name__, getattr(checked_network(network), "config", None)
+    if config is None:
+        raise PairmiError(f"generate: expected a network of transformers, got {who}; a backbone of your own decodes by pairmi.decode")
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING
+
+    family, masked = family_of(config.model_type, who), MODEL_FOR_MASKED_LM_MAPPING.get(type(config), ())
+    if family is MASKED_LM and type(network).__module__.startswith("transformers.") and not isinstance(network, masked):
+        raise PairmiError(f"generate: expected a masked language model, got {who}; load one by transformers.AutoModelForMaskedLM")
+    return family
 
 
 def _translation(network: Any, tokenizer: Any) -> Translation:
     """How the tokens of a network are ours, by the facts of its family; the caller's tokenizer stays as it is."""
-    return translate(copy.deepcopy(tokenizer), type(tokenizer).__name__, _family(network), network.config)
+    family, kind = _family(network), type(tokenizer).__name__
+    if not callable(tokenizer) or not callable(getattr(tokenizer, "get_vocab", None)):
+        raise PairmiError(f"generate: expected a tokenizer of transformers, got {kind}; load it by transformers.AutoTokenizer")
+    return translate(copy.deepcopy(tokenizer), kind, family, network.config)
 
 
 def _completed(
-    network: Any, translation: Translation, prompts: Sequence[list[int]], length: int, ends: int | None, head: str | None, decoder: Decoder
+    network: Any,
+    translation: Translation,
+    prompts: Sequence[list[int]],
+    length: int,
+    ends: int | None,
+    head: str | Path | None,
+    decoder: Decoder,
 ) -> list[tuple[list[int], Result]]:
     """Prompts and completions in the tokenizer's ids; `length` masks are put behind each prompt, `ends` may be written there."""
     if length < 0:

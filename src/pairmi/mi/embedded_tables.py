@@ -155,6 +155,8 @@ class EmbeddedTables(nn.Module):
             inner = self.features(prediction.hidden[row[:, :, None], where], certainty(prediction.log_probs[row[:, :, None], where]))
             nothing = inner.new_zeros(*where.shape, config.channels)
         heard = {"low": nothing, "high": nothing, "total": functional.pad(nothing, (0, config.embedding))}
+        places = members if prediction.places is None else prediction.places.gather(1, members)  # distances are those of the canvas
+        where = functional.pad(places, (0, -count % TOGETHER)).view_as(where)
         return {"members": where, "inner": inner, "log_probs": prediction.log_probs[row, members].float()} | heard
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:

@@ -80,7 +80,7 @@ class Way:
             masks = contexts(len(sequence), self.blocks, self.deals, self.seed)
             return averaged_mi(meter, sequence, masks, Probe("joint", self.floor, self.batch_rows))
         if self.by == "masking":
-            return masking_information(meter, sequence, self.blocks, self.seed)
+            return masking_information(meter, sequence, self.blocks, self.seed, batch_rows=self.batch_rows)
         symbols = self.symbols_of(meter, sequence)
         if self.by == "jacobian":
             return categorical_jacobian(meter, sequence, symbols, self.batch_rows, self.symmetrise == "mean")
@@ -122,7 +122,9 @@ def contexts(length: int, blocks: int, deals: int, seed: int) -> Bool[Tensor, "C
 
 def averaged_mi(meter: Counting, sequence: Sequence, masks: Bool[Tensor, "C L"], probe: Probe) -> Scores:
     """The mean over the contexts in which both positions are unknown, in nats; a deal costs (blocks - 1) L V rows, less what is pruned."""
-    masks = masks[masks.any(1)].to(sequence.device)
+    masks = masks[masks.sum(1) > 1].to(sequence.device)  # of fewer there is no pair
+    if not len(masks):
+        return torch.zeros(len(sequence), len(sequence), dtype=torch.float64, device=sequence.device)
     found = probe.measure(meter(sequence.masked_fill(masks, meter.vocab.size)), meter)
     return found.directed.sum(0) / pairs(masks).sum(0).clamp_min(1)
 
@@ -159,12 +161,20 @@ def log_odds_changes(meter: Counting, sequence: Sequence, symbols: Tried, blocks
         for some in torch.arange(length, device=sequence.device).split(max(1, batch_rows // size)):
             found = meter(replaced(canvas, some, symbols[some])).log_probs[:, inside].unflatten(0, (-1, size))
             odds = torch.logit(found.double().exp(), eps=LEAST)
-            changes[some[:, None], inside.nonzero()[:, 0]] = (odds[:, 1:] - odds[:, :1]).abs().amax((1, 3))
+            moved = (odds[:, 1:] - odds[:, :1]).abs().transpose(1, 2).flatten(2)
+            changes[some[:, None], inside.nonzero()[:, 0]] = moved.amax(2) if moved.shape[2] else 0.0  # of one symbol alone
     return changes.fill_diagonal_(0)
 
 
 def masking_information(
-    meter: Counting, sequence: Sequence, blocks: int = 4, seed: int = 0, *, sources: Some | None = None, targets: Some | None = None
+    meter: Counting,
+    sequence: Sequence,
+    blocks: int = 4,
+    seed: int = 0,
+    *,
+    sources: Some | None = None,
+    targets: Some | None = None,
+    batch_rows: int = 256,
 ) -> Scores:
     """KL(p(X_j | C, x_i) || p(X_j | C)) in nats: [masked i, observed j], of all positions or from `sources` to `targets`.
 
@@ -179,7 +189,8 @@ def masking_information(
     block[targets] = dealt(int(targets.sum()), blocks, torch.Generator().manual_seed(seed)).to(sequence.device)
     for inside in (block == number for number in range(int(block.max()) + 1)):
         canvas, other = sequence.masked_fill(inside, meter.vocab.size), sequence.masked_fill(~inside, meter.vocab.size)
-        found = meter(torch.cat([replaced(canvas, of, other[of, None]), canvas[None]])).log_probs[:, inside]  # i seen or masked; as it is
+        rows = torch.cat([replaced(canvas, of, other[of, None]), canvas[None]])  # i seen or masked; as it is
+        found = torch.cat([meter(some).log_probs[:, inside] for some in rows.split(batch_rows)])
         changed, base = found[:-1], found[-1:].expand_as(found[:-1])
         shown = inside[of][:, None, None]  # i is masked in the canvas: its own row sees it
         told = kl(torch.where(shown, changed, base), torch.where(shown, base, changed))

@@ -31,13 +31,13 @@ class ProbedTables:
         log_probs = prediction.log_probs[every[:, None], members]
         log_probs = log_probs.double() if log_probs.shape[-1] < LARGE else log_probs.float()
         nothing = torch.zeros_like(log_probs)
-        return {"owner": every, "tokens": prediction.tokens, "members": members, "log_probs": log_probs, "low": nothing, "high": nothing}
+        return {"tokens": prediction.tokens, "members": members, "log_probs": log_probs, "low": nothing, "high": nothing}
 
     def after(self, state: State, rank: PerRow, symbol: PerRow, backbone: Meter) -> State:
         """The row of the canvas with this symbol alone tells how all other members move."""
         every, log_probs = torch.arange(len(rank), device=rank.device)[:, None], state["log_probs"]
         tokens = state["tokens"].scatter(1, state["members"].gather(1, rank[:, None]), symbol[:, None])
-        moved = backbone(tokens, state["owner"]).log_probs[every, state["members"]].to(log_probs.dtype)
+        moved = backbone(tokens, every[:, 0]).log_probs[every, state["members"]].to(log_probs.dtype)
         shift = torch.where(log_probs > -torch.inf, moved - log_probs, 0)  # what is excluded already stays so
         low, high = torch.minimum(state["low"], shift), torch.maximum(state["high"], shift)
         return dict(state) | {"low": low, "high": high}

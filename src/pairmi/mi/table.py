@@ -18,6 +18,7 @@ from pairmi.types import Meter, PairmiError, PerRow, Positions, Prediction, Stat
 
 FEATURES = ("symbol", "form")
 TOGETHER = 8  # members whose features are one product
+ALIGNED = 16  # numbers: where matrices of other widths begin depends on how many come before, and how they are multiplied on that
 LOWEST = -12.0  # log-probabilities below are alike to the head
 
 
@@ -175,6 +176,7 @@ class TableHead(nn.Module):
         with torch.inference_mode(False), torch.no_grad():
             known = self.features(hidden, log_probs, where.flatten(0, 1))
             give, keep = exclusion(prediction.log_probs, prediction.masked)
+            keep = functional.pad(keep, (0, -keep.shape[2] % ALIGNED, 0, -keep.shape[1] % ALIGNED))
         state = {name: getattr(known, name).unflatten(0, where.shape[:2]).flatten(1, 2)[:, :count] for name in FEATURES}
         own = prediction.log_probs[row, members].float()
         nobody, unknown = torch.zeros_like(members), prediction.masked.sum(1, keepdim=True).float()
@@ -221,7 +223,8 @@ class TableHead(nn.Module):
             links = (links[:, sender] * links[:, receiver]).movedim(0, 2)  # [B, N, C, L]
             links = links * state["give"].gather(2, drawn[:, None].expand(-1, links.shape[3], -1)).mT[:, :, None]
             keep = state["keep"][:, None].expand(-1, count, -1, -1)
-            paths = torch.bmm(links.flatten(0, 1), keep.flatten(0, 1)).unflatten(0, drawn.shape).mT
+            links = functional.pad(links, (0, keep.shape[2] - links.shape[3])).flatten(0, 1)
+            paths = products(links.contiguous(), keep.flatten(0, 1).contiguous())[:, :, : log_p.shape[1]].unflatten(0, drawn.shape).mT
             of_sender, of_receiver = (
                 Features(*(state[n][row[:, None], ranks] for n in FEATURES)),
                 Features(*(state[n][row, rank][:, None] for n in FEATURES)),
@@ -251,9 +254,15 @@ def multiplied(x: Float[Tensor, "*N A"], weights: Sequence[Float[Tensor, "B _"]]
     if torch.is_grad_enabled() or x.ndim < 3:
         return functional.linear(x, weight, bias)
     flat = x.reshape(-1, *x.shape[-2:])
-    out = torch.bmm(flat, weight.t().expand(len(flat), -1, -1))
+    out = products(flat, weight.t().expand(len(flat), -1, -1))
     out = out if bias is None else out.add_(bias)
     return out.view(*x.shape[:-1], -1)
+
+
+def products(left: Float[Tensor, "N A B"], right: Float[Tensor, "N B C"]) -> Float[Tensor, "N A C"]:
+    """Each by each, with the same bits however many there are: a lone product would be computed in another way."""
+    several = max(len(left), 2) if len(left) else 0
+    return torch.bmm(*(x.expand(several, -1, -1) for x in (left, right)))[: len(left)]
 
 
 def linear(layer: nn.Linear, x: Float[Tensor, "*N A"]) -> Float[Tensor, "*N B"]:

@@ -23,17 +23,17 @@ def student(probability: float, freedom: int) -> float:
 def mean_interval(values: Values, confidence: float = 0.95, unseen: float = 1.0) -> tuple[float, float]:
     """An interval of the mean of losses >= 0, in nats, that covers under heavy tails.
 
-    Student's interval of log(mean), and at its upper end `unseen_loss` for what may not have happened yet; `unseen` is the unit of the
-    values (1 = nats a sequence), 0 where nothing can be lost. Student's, bootstrap-t and their like cover a rare large loss only once it
-    was seen; see docs/price.md.
+    Student's interval of log(mean), and at its upper end `unseen_loss` for what may not have happened yet, `unseen` times: for as many
+    members, in the unit of the values; 0 where nothing can be lost. Student's, bootstrap-t and their like cover a rare large loss only
+    once it was seen; see docs/price.md.
     """
     low, high = _log_mean(values, (1 - confidence) / 2)
-    return low, high + (unseen * unseen_loss(len(values)) if unseen else 0.0)
+    return low, high + _hidden(len(values), unseen)
 
 
 def upper_bound(values: Values, confidence: float = 0.95, unseen: float = 1.0) -> float:
     """A one-sided upper confidence bound of the mean of losses >= 0, made as `mean_interval`."""
-    return _log_mean(values, 1 - confidence)[1] + (unseen * unseen_loss(len(values)) if unseen else 0.0)
+    return _log_mean(values, 1 - confidence)[1] + _hidden(len(values), unseen)
 
 
 def unseen_loss(count: int) -> float:
@@ -45,6 +45,11 @@ def unseen_loss(count: int) -> float:
     return math.log(count) / count if count > 1 else math.inf
 
 
+def _hidden(count: int, unseen: float) -> float:
+    """What may not have happened yet, of so many members."""
+    return unseen * unseen_loss(count) if unseen else 0.0
+
+
 def _log_mean(values: Values, tail: float) -> tuple[float, float]:
     """Student's interval of the logarithm of the mean, with so much probability beyond each end."""
     count, mean = len(values), float(values.mean())
@@ -54,20 +59,24 @@ def _log_mean(values: Values, tail: float) -> tuple[float, float]:
     return mean * math.exp(-spread), mean * math.exp(min(spread, 700.0))
 
 
-def difference_interval(values: Values, confidence: float = 0.95, seed: int = 0) -> tuple[float, float]:
-    """The interval of the mean of paired differences, which may have any sign (bootstrap-t, not narrower than Student's)."""
+def difference_interval(values: Values, confidence: float = 0.95, seed: int = 0, unseen: float = 0.0) -> tuple[float, float]:
+    """The interval of the mean of paired differences, which may have any sign: bootstrap-t, not narrower than Student's.
+
+    Wider at both ends by what may not have happened yet, see `mean_interval`.
+    """
     count, mean = len(values), float(values.mean())
     if count < 2:
         return -math.inf, math.inf
     error, tail = float(values.std(ddof=1)) / math.sqrt(count), (1 - confidence) / 2
+    hidden = _hidden(count, unseen)
     if error <= TINY:
-        return mean, mean
+        return mean - hidden, mean + hidden
     drawn = values[np.random.default_rng(seed).integers(count, size=(DRAWS, count))]
     errors = drawn.std(1, ddof=1) / math.sqrt(count)
     z = ((drawn.mean(1) - mean) / np.maximum(errors, TINY))[errors > TINY]
     t = student(1 - tail, count - 1)
     down, up = (float(np.quantile(z, p)) for p in (tail, 1 - tail))
-    return mean - max(t, up) * error, mean + max(t, -down) * error
+    return mean - max(t, up) * error - hidden, mean + max(t, -down) * error + hidden
 
 
 def bounded_upper(values: Values, low: float, high: float, confidence: float = 0.95) -> float:

@@ -13,7 +13,7 @@ from pairmi.blocks import checked_block
 from pairmi.decoding import batches
 from pairmi.deferring import Deferring
 from pairmi.draw import Streams
-from pairmi.pricing.interval import difference_interval, mean_interval
+from pairmi.pricing.interval import difference_interval, mean_interval, unseen_loss
 from pairmi.pricing.walk import Members, Watched, joined_members, walk
 from pairmi.selectors.wrappers import Coupled, InBlocks
 from pairmi.types import Backbone, Coupling, PairmiError, Selector
@@ -36,9 +36,13 @@ class Price:
     each: Float[Tensor, " S"]  # nats of each sequence
     each_passes: Float[Tensor, " S"]
     unknown: Float[Tensor, " S"]  # positions that were unknown
+    unseen: float  # members of one set that an outcome which no sequence showed could move, see `movable`
     members: Members
     seed: int
     temperature: float
+
+    def __repr__(self) -> str:
+        return f"Price({self})"
 
     @property
     def tv_bound(self) -> float:
@@ -55,7 +59,7 @@ class Price:
         if len(self.each) != len(other.each) or self.seed != other.seed:
             raise PairmiError(f"price: {self.rule} and {other.rule} were priced on other sequences; price them in one call")
         gap = (self.each - other.each).numpy()
-        return (float(gap.mean()), *difference_interval(gap))
+        return (float(gap.mean()), *difference_interval(gap, unseen=max(self.unseen, other.unseen)))
 
     def about(self) -> dict[str, Any]:
         """What a JSON document says of it."""
@@ -93,19 +97,19 @@ def measure(
     for selector, alike in _together(rules):
         if isinstance(selector, InBlocks):
             checked_block(selector.block, canvases)
-        walked, probes = list[list[Members]](), 0
+        walked, probes = list[list[Members]](), [0] * len(alike)
         for part in batches(canvases, batch_size):
             tokens, streams = torch.stack([canvases[n] for n in part]), Streams(seed, torch.tensor(part))
             some, spent = walk(backbone, tokens, selector, streams, temperature, watched, list(alike.values()))
             walked.append(some)
-            probes += spent
-        for name, *parts in zip(alike, *walked, strict=True):
-            found[name] = summed(name, joined_members(parts), len(canvases), probes, seed, temperature)
+            probes = [before + now for before, now in zip(probes, spent, strict=True)]
+        for name, rows, *parts in zip(alike, probes, *walked, strict=True):
+            found[name] = summed(name, joined_members(parts), len(canvases), rows, seed, temperature)
     return [found[name] for name in rules]
 
 
 def _together(rules: Mapping[str, Selector]) -> list[tuple[Selector, dict[str, Coupling | None]]]:
-    """Rules that choose alike and draw in different ways: one walk prices them all. Probes are counted for the whole walk."""
+    """Rules that choose alike and draw in different ways: one walk prices them all."""
     groups: list[tuple[Selector, dict[str, Coupling | None]]] = []
     for name, selector in rules.items():
         inner, coupling = _unwrapped(selector)
@@ -135,6 +139,21 @@ def _alike(one: object, other: object) -> bool:
     return is_dataclass(one) and all(_alike(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
 
 
+def movable(members: Members, count: int, temperature: float) -> float:
+    """How many members of one set an outcome of probability 1 / `count` may move, each by `unseen_loss` nats in the mean: of the worst set.
+
+    One outcome may move all members but the first at once. A member shares no more than its entropy, so who is surer than that counts for
+    as much less. Below temperature 1 what is lost grows by up to 1 / temperature.
+    """
+    later = members.later
+    if not len(later):
+        return 0.0
+    share = (later.entropy.double() / unseen_loss(count)).clamp_max(1) if count > 1 else torch.ones_like(later.nats, dtype=torch.float64)
+    _, of = torch.unique(torch.stack([later.sequence, later.turn]), dim=1, return_inverse=True)
+    worst = float(torch.zeros(int(of.max()) + 1, dtype=torch.float64).index_add(0, of, share).max())
+    return max(1.0, worst) * max(1.0, 1 / temperature)
+
+
 def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, temperature: float) -> Price:
     """The price from what happened to each position of `count` sequences."""
 
@@ -142,7 +161,7 @@ def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, 
         return torch.zeros(size, dtype=torch.float64).index_add(0, by, values.double())
 
     each = total(members.sequence, members.nats, count)
-    passes = total(members.sequence, members.rank == 0, count)
+    passes, unseen = total(members.sequence, members.rank == 0, count), movable(members, count, temperature)
     unknown = total(members.sequence, torch.ones_like(members.nats), count)
     tested = members.variation[members.rank > 0]
     by_pass = total(members.turn, members.nats, int(members.turn.max()) + 1) / count
@@ -150,7 +169,7 @@ def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, 
     return Price(
         rule=rule,
         nats=float(each.mean()),
-        interval=mean_interval(each.numpy(), unseen=float(len(tested) > 0)),
+        interval=mean_interval(each.numpy(), unseen=unseen),
         passes=float(passes.mean()),
         rows=float(unknown.mean()),
         probe_rows=probe_rows / count,
@@ -161,6 +180,7 @@ def summed(rule: str, members: Members, count: int, probe_rows: int, seed: int, 
         each=each,
         each_passes=passes,
         unknown=unknown,
+        unseen=unseen,
         members=members,
         seed=seed,
         temperature=temperature,

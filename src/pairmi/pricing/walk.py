@@ -1,7 +1,6 @@
 """One-by-one decoding in a rule's own order, with what drawing each position at once with its set would have lost."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from pairmi.blocks import Window, leftmost
 from pairmi.counting import Counting
-from pairmi.deferring import WAITS, Deferring
+from pairmi.deferring import Deferring
 from pairmi.draw import Streams, tempered
 from pairmi.info import entropy, kl, total_variation
 from pairmi.model import device_of
@@ -148,6 +147,7 @@ class _Walk:
     watched: Watched | None
     draws: Draws
     places: Places  # of what is walked in its canvases
+    probes: list[int]  # rows that the rule and each way of drawing evaluated, so far
 
     def start(self, whole: Tokens, turn: PerRow) -> _Rows:
         """The rows that have something unknown, after so many passes."""
@@ -159,24 +159,23 @@ class _Walk:
         tables: list[State] = [nothing for _ in self.draws]
         return _Rows(row, self.streams.index[row], tokens[row], order, taken, turn[row] - 1, luck, {}, {}, tables)
 
-    @contextmanager
-    def only(self, some: Int[Tensor, " R"]) -> Iterator[Counting]:
-        """The meter for some of the rows: others are not asked now."""
-        before = self.meter.present
-        self.meter.keep(some)
-        yield self.meter
-        self.meter.present = before
-
     def ask(self, rows: _Rows, asking: Int[Tensor, " R"], prediction: Prediction) -> None:
         """The next set of the rows whose last one is full; the rule's memory advances once a choice, as in decoding."""
         rows.turn[asking] += 1
         rng, count, who = Streams(self.streams.seed, rows.number[asking], rows.turn[asking]), len(rows.tokens), type(self.selector).__name__
-        with self.only(asking) as meter:
-            selection = self.selector(Turn(prediction, meter, rng, _some(rows.state, asking)))
-            tables = [{} if draw is None else draw.begin(prediction, selection.members, meter) for draw in self.draws]
-        bad = ~selection.chosen.any(1) | (selection.chosen & ~prediction.masked).any(1)
+        spent = self.meter.rows
+        with self.meter.only(asking) as meter:
+            selection, before = self.selector(Turn(prediction, meter, rng, _some(rows.state, asking))), meter.rows
+            tables = list[State]()
+            for n, draw in enumerate(self.draws):
+                self.probes[n] += before - spent - meter.rows
+                tables.append({} if draw is None else draw.begin(prediction, selection.members, meter))
+                self.probes[n] += meter.rows
+        ranks, every = torch.where(selection.chosen, selection.order, -1), torch.arange(rows.order.shape[1], device=asking.device)
+        in_order = (ranks.sort(1, descending=True).values == (selection.chosen.sum(1, keepdim=True) - 1 - every).clamp_min(-1)).all(1)
+        bad = ~selection.chosen.any(1) | (selection.chosen & ~prediction.masked).any(1) | ~in_order
         if bool(bad.any()):
-            raise PairmiError(f"{who}: must choose at least one unknown position, and no known one; it did not in some row")
+            raise PairmiError(f"{who}: must choose at least one unknown position, no known one, ordered 0, 1, ...; in some row it did not")
         rows.order[asking], rows.taken[asking] = torch.where(selection.chosen, selection.order, -1), 0
         seen = {"marginal": prediction.log_probs}
         if self.watched is not None:
@@ -209,8 +208,10 @@ class _Walk:
         more = more if late is None else every
         for n, draw in enumerate(self.draws):
             if draw is not None and len(more):
-                with self.only(more) as meter:
+                self.probes[n] -= self.meter.rows
+                with self.meter.only(more) as meter:
                     after = draw.after(_some(rows.tables[n], more), rank[more], symbol[more], meter)
+                self.probes[n] += self.meter.rows
                 rows.tables[n] = _remembered(rows.tables[n], after, more, len(rows.tokens))
         if late is not None:
             self.defer(rows, late, more)
@@ -221,30 +222,26 @@ class _Walk:
         while len(some):
             asked = draw.judged(_some(rows.tables[0], some), (rows.order[some] >= 0).sum(1))
             rows.taken[some] = asked.rank
-            symbol = torch.full_like(asked.rank, WAITS)
-            with self.only(some) as meter:
-                after = draw.after(asked.state, asked.rank.clamp_min(0), symbol, meter)
-            rows.tables[0] = _remembered(rows.tables[0], after, some, len(rows.tokens))
+            rows.tables[0] = _remembered(rows.tables[0], asked.state, some, len(rows.tokens))
             full = asked.rank < 0
             rows.order[some[full]], rows.taken[some[full]] = -1, 0
             some = some[asked.waits & ~full]
 
-    def run(self, whole: Tokens, turn: PerRow) -> tuple[list[list[Members]], int]:
-        """Fill all of `places`, and count the passes, both in place; what was filled at each step, and the rows spent on probes."""
-        rows, entries, probes = self.start(whole, turn), list[list[Members]](), 0
+    def run(self, whole: Tokens, turn: PerRow) -> list[list[Members]]:
+        """Fill all of `places`, and count the passes, both in place; what was filled at each step."""
+        rows, entries = self.start(whole, turn), list[list[Members]]()
         while len(rows.tokens):
             prediction = self.meter(rows.tokens)
-            asking, spent = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0], self.meter.rows
+            asking = torch.nonzero(rows.order.amax(1) < rows.taken)[:, 0]
             if len(asking):
                 self.ask(rows, asking, prediction.rows(asking))
             entries.append(self.fill(rows, prediction))
-            probes += self.meter.rows - spent
             whole[rows.row] = whole[rows.row].scatter(1, self.places[rows.row], rows.tokens)
             turn[rows.row] = rows.turn + 1
             left = torch.nonzero((rows.tokens == self.meter.vocab.size).any(1))[:, 0]
             rows = rows.keep(left)
             self.meter.keep(left)
-        return entries, probes
+        return entries
 
 
 def walk(
@@ -255,16 +252,16 @@ def walk(
     temperature: float = 1.0,
     watched: Watched | None = None,
     draws: Draws = (None,),
-) -> tuple[list[Members], int]:
+) -> tuple[list[Members], list[int]]:
     """Fill canvases of one length one position at a time, one row a position; what was filled, and the rows that were spent on probes.
 
     `temperature` tempers what symbols are drawn from, and so both sides of the comparison; the rule sees the model's own beliefs.
-    What was filled comes once for each of `draws`: the same members, with what they lose if they are drawn in this way. A way that defers
+    Both come once for each of `draws`: the same members, with what they lose if they are drawn in this way. A way that defers
     members changes the sets, and so must be alone.
     """
     if len(draws) > 1 and any(isinstance(draw, Deferring) for draw in draws):
         raise PairmiError("price: a way of drawing that defers members chooses its own sets; price it in a walk of its own")
-    whole, mask, entries, probes = tokens.to(device_of(backbone)).clone(), backbone.vocab.size, list[list[Members]](), 0
+    whole, mask, entries, probes = tokens.to(device_of(backbone)).clone(), backbone.vocab.size, list[list[Members]](), [0] * len(draws)
     streams, turn = replace(streams, index=streams.index.to(whole.device)), torch.zeros(len(whole), dtype=torch.long, device=whole.device)
     rule, block = (selector.rule, selector.block) if isinstance(selector, InBlocks) else (selector, whole.shape[1])
     if not bool((whole == mask).any()):
@@ -273,6 +270,5 @@ def walk(
         while bool((whole == mask).any()):  # block by block, as decoding goes; else once
             places = leftmost(whole, mask, block)
             meter = Counting(Window(backbone, whole.clone(), places) if rule is not selector else backbone)
-            found, spent = _Walk(rule, meter, streams, temperature, watched, draws, places).run(whole, turn)
-            entries, probes = entries + found, probes + spent
+            entries += _Walk(rule, meter, streams, temperature, watched, draws, places, probes).run(whole, turn)
     return [joined_members(list(parts)) for parts in zip(*entries, strict=True)], probes

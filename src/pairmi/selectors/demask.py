@@ -31,10 +31,10 @@ class Demask(Rule):
         mi = self.mi(replace(turn.prediction, query=able) if self.confidence else turn.prediction, turn.backbone, turn.rng)
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-            after = spent + (relation * chosen).sum(1, keepdim=True)
+            after = spent + torch.where(chosen, relation, 0).sum(1, keepdim=True)
             return (after <= self.budget + TOLERANCE)[:, 0] & able.gather(1, candidate[:, None])[:, 0], after
 
         chosen, order, _ = greedily(ranked(sure, masked), turn, mi, torch.zeros_like(sure[:, :1]), admit)
         reason = torch.where(able, int(Reason.BUDGET), int(Reason.UNCERTAIN))
-        amount = torch.where(able, (mi * chosen[:, None, :]).sum(2), 1 - sure)
+        amount = torch.where(able, torch.where(chosen[:, None, :], mi, 0).sum(2), 1 - sure)
         return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, able, amount))

@@ -28,7 +28,7 @@ class IndependentSet(Rule):
         mi = self.mi(turn.prediction, turn.backbone, turn.rng)
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, carry: Tensor) -> tuple[Tensor, Tensor]:
-            return (relation * chosen).amax(1) <= self.threshold + TOLERANCE, carry
+            return torch.where(chosen, relation, 0).amax(1) <= self.threshold + TOLERANCE, carry
 
         first = confidence(turn.prediction.log_probs) if self.by == "confidence" else mi.double().sum(2)
         chosen, order, _ = greedily(ranked(first, masked), turn, mi, torch.zeros_like(first[:, :1]), admit)

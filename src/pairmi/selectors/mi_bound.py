@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pairmi.info import entropy_of
-from pairmi.selectors.ranking import TOLERANCE, Nats, NotNegative, Rule, greedily, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, Nats, Rule, Weight, greedily, ranked, waiting_for
 from pairmi.types import Charge, PairMatrix, PairwiseMI, PerPosition, Reason, Selection, Turn
 
 Order = Literal["lowest-entropy", "information", "certain-information", "highest-entropy"]
@@ -28,9 +28,9 @@ class MIBound(Rule):
 
     mi: PairwiseMI
     budget: Nats = 0.1
-    penalty: NotNegative = 1.0
+    penalty: Weight = 1.0
     order: Order = "lowest-entropy"
-    entropy_weight: NotNegative = 0.0
+    entropy_weight: Weight = 0.0
     charge: Charge | None = None  # a fitted map in the place of the formula above; None = the formula
     reference: ClassVar[str] = "pairmi"
 
@@ -55,7 +55,7 @@ class MIBound(Rule):
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, dependence: Tensor) -> tuple[Tensor, Tensor]:
             at = candidate[:, None]
-            dependence = dependence + relation.mul_(place > place.gather(1, at))
+            dependence = dependence + torch.where(place > place.gather(1, at), relation, 0)
             return total(chosen.scatter(1, at, True), dependence) <= self.budget + TOLERANCE, dependence
 
         # Every position's dependence on the members before it is carried, chosen or not: O(L) a candidate.
@@ -74,7 +74,7 @@ class MIBound(Rule):
         unknown = masked.sum(1).double()
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, carry: Tensor) -> tuple[Tensor, Tensor]:
-            known, size = relation * chosen, carry[:, 1]
+            known, size = torch.where(chosen, relation, 0), carry[:, 1]
             own = entropies.gather(1, candidate[:, None])[:, 0]
             features = torch.stack([known.sum(1), known.amax(1), own, size, unknown], dim=1)
             cost = self.penalty * charge(features) + self.entropy_weight * own * (size > 0)

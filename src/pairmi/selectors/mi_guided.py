@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pairmi.info import entropy_of
-from pairmi.selectors.ranking import TOLERANCE, Nats, NotNegative, Rule, greedily, ranked, waiting_for
+from pairmi.selectors.ranking import TOLERANCE, Nats, Rule, Weight, greedily, ranked, waiting_for
 from pairmi.types import PairwiseMI, Reason, Selection, Turn
 
 
@@ -17,7 +17,7 @@ class MIGuided(Rule):
 
     mi: PairwiseMI
     budget: Nats = 0.1  # loses little with a trained model; the paper takes 0.3
-    penalty: NotNegative = 1.0
+    penalty: Weight = 1.0
     reference: ClassVar[str] = "the paper, Algorithm 1"
 
     def __call__(self, turn: Turn) -> Selection:
@@ -27,7 +27,7 @@ class MIGuided(Rule):
         mi = self.mi(replace(turn.prediction, query=affordable), turn.backbone, turn.rng)
 
         def admit(candidate: Tensor, relation: Tensor, chosen: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-            cost = entropies.gather(1, candidate[:, None]) + self.penalty * (relation * chosen).sum(1, keepdim=True)
+            cost = entropies.gather(1, candidate[:, None]) + self.penalty * torch.where(chosen, relation, 0).sum(1, keepdim=True)
             return (spent + cost <= self.budget + TOLERANCE)[:, 0], spent + cost
 
         spent = torch.zeros_like(entropies[:, :1])
@@ -35,5 +35,5 @@ class MIGuided(Rule):
         alone = entropies > self.budget
         reason = torch.where(alone, int(Reason.UNCERTAIN), int(Reason.BUDGET))
         fits_alone = entropies <= self.budget - spent
-        cost = torch.where(alone, entropies, entropies + self.penalty * (mi * chosen[:, None, :]).sum(2))
+        cost = torch.where(alone, entropies, entropies + self.penalty * torch.where(chosen[:, None, :], mi, 0).sum(2))
         return Selection(chosen, order, waiting_for(masked, chosen, mi, reason, fits_alone, cost))

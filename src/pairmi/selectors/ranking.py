@@ -1,5 +1,6 @@
 """What the rules share: candidates in order, the first of them taken, and the reasons of those that wait."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal, Protocol, get_args, get_origin, runtime_checkable
@@ -21,10 +22,12 @@ class AtLeast:
 
     minimum: int
     unit: str = ""
+    finite: bool = False
 
 
 Nats = Annotated[float, AtLeast(0, " nats")]
 NotNegative = Annotated[float, AtLeast(0)]
+Weight = Annotated[float, AtLeast(0, finite=True)]
 Count = Annotated[int, AtLeast(1)]
 
 
@@ -40,6 +43,8 @@ class Rule(Selector, Protocol):
             for least in allowed[1:]:
                 if isinstance(least, AtLeast) and not value >= least.minimum:
                     raise PairmiError(f"{type(self).__name__}({name}={value}): {name} must be >= {least.minimum}{least.unit}")
+                if isinstance(least, AtLeast) and least.finite and value == math.inf:
+                    raise PairmiError(f"{type(self).__name__}({name}={value}): {name} must be finite; to allow no dependence, budget=0")
 
 
 def score(by: By, turn: Turn) -> PerPosition:

@@ -19,8 +19,7 @@ from pairmi.model import Model
 from pairmi.spec import rule
 from pairmi.tasks.protein.fasta import Record, open_text, read_proteins
 from pairmi.tasks.protein.residues import speaks_protein
-from pairmi.tasks.sudoku.puzzles import complete_grids, unique_puzzles
-from pairmi.tasks.sudoku.solver import EMPTY
+from pairmi.tasks.sudoku.rules import EMPTY
 from pairmi.types import PairmiError, Tokens
 
 LABELS = 4_000_000  # where the seeds of labelled grids begin: apart from those of training, validation and test puzzles
@@ -139,6 +138,8 @@ class SudokuStates:
 
     def draw(self, model: Model, seed: int, shard: int, count: int) -> list[State]:
         """Trajectories first; what is missing then, and what came twice, is filled up with uniform masks."""
+        from pairmi.tasks.sudoku.puzzles import unique_puzzles  # which needs numba: nothing else here does
+
         assert model.length is not None
         numbers = np.random.SeedSequence((LABELS + seed, shard)).generate_state(4)
         first, second, sampling, levels = (int(number) >> 1 for number in numbers)
@@ -153,6 +154,8 @@ class SudokuStates:
 
 def uniform_masks(count: int, seed: int, levels: int) -> Iterator[State]:
     """Random complete grids, masked at stratified levels, without end."""
+    from pairmi.tasks.sudoku.puzzles import complete_grids
+
     lots = ([(grid, grid_name(grid)) for grid in complete_grids(count, number % 2**31)] for number in itertools.count(seed))
     return masked(lots, EMPTY, levels, range(1, 82))
 

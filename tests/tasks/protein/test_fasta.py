@@ -29,8 +29,10 @@ def test_files_may_be_gzipped_whatever_their_name(tmp_path: Path, packed: bool) 
     [
         ("", r"holds no FASTA record$"),
         (">a\n>b\nACD", r", record a: it is empty$"),
-        (">a\nAC.D", r", record a: '.' at position 3 is no residue"),
-        (">a\nACX", r", record a: 'X' at position 3 is any residue"),
+        (">a\nAC.D", r", record a: '\.' at position 3 is no residue; expected a complete sequence of ACDEF.*: mend it, or leave it out$"),
+        (">a\nACX", r", record a: 'X' at position 3 is any residue; expected a complete sequence of ACDEF"),
+        (">a\nAC*", r", record a: '\*' at position 3 is a stop codon; cut the sequence there$"),
+        (">a\nACd", r", record a: 'd' at position 3 is in lower case; write residues in capitals$"),
     ],
 )
 def test_what_is_no_complete_protein_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -38,6 +40,15 @@ def test_what_is_no_complete_protein_is_named(tmp_path: Path, text: str, message
     file.write_text(text)
     with pytest.raises(PairmiError, match=message):
         read_proteins(file)
+
+
+def test_residues_may_be_unknown_where_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "some.fasta"
+    file.write_text(">a\nAC._D\n>b\nACX\n")
+    with pytest.raises(PairmiError, match=r"record b: 'X' at position 3 is any residue; write '\.' for an unknown one"):
+        read_proteins(file, blanks="._")
+    file.write_text(">a\nAC._D\n")
+    assert [record.text for record in read_proteins(file, blanks="._")] == ["AC._D"]
 
 
 def test_what_is_too_long_for_a_model_is_named(tmp_path: Path) -> None:

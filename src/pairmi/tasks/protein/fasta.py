@@ -66,14 +66,14 @@ class _Text(io.TextIOBase):
         return next(self.lines)
 
 
-def read_proteins(file: Path, longest: int | None = None) -> list[Record]:
-    """All records of a file, each checked to be a complete protein, of at most `longest` residues."""
+def read_proteins(file: Path, longest: int | None = None, blanks: str = "") -> list[Record]:
+    """All records of a file, each checked to be a protein of at most `longest` residues, complete but for `blanks`."""
     with open_text(file) as lines:
         records = list(parse_fasta(lines))
     if not records:
         raise PairmiError(f"{file} holds no FASTA record")
     for record in records:
-        wrong = complaint(record.text, blanks="") if record.text else "it is empty"
+        wrong = complaint(record.text, blanks) if record.text else "it is empty"
         if wrong is None and longest is not None and len(record.text) > longest:
             wrong = f"{len(record.text)} residues are too many for this model; at most {longest}; cut the sequence, or leave it out"
         if wrong:

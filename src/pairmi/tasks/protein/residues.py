@@ -26,12 +26,15 @@ def speaks_protein(vocab: Vocab) -> bool:
 
 
 def complaint(text: str, blanks: str = "._") -> str | None:
-    """What is wrong with a protein canvas, with a remedy; None = nothing."""
+    """What is wrong with a protein canvas, or without `blanks` with a complete protein, with a remedy; None = nothing."""
     for place, letter in enumerate(text, 1):
         if letter in RESIDUES or letter in blanks:
             continue
         if letter.upper() in RESIDUES:
-            return f"{letter!r} at position {place} is in lower case; write residues in capitals, and '.' for what is soft-masked"
+            soft = ", and '.' for what is soft-masked" if blanks else ""
+            return f"{letter!r} at position {place} is in lower case; write residues in capitals{soft}"
         meaning = MEANINGS.get(letter.upper(), f"no residue; expected {RESIDUES}, or '.' for unknown")
+        if not blanks and "'.'" in meaning:
+            meaning = f"{meaning.partition(';')[0]}; expected a complete sequence of {RESIDUES}: mend it, or leave it out"
         return f"{letter!r} at position {place} is {meaning}"
     return None

@@ -2,8 +2,12 @@
 
 import numpy as np
 from jaxtyping import Int
-from numba import njit
 from numpy import ndarray
+
+from pairmi.optional import needed
+
+needed("numba", "Sudoku puzzles", "'pairmi[sudoku]'")
+from numba import njit as njit  # noqa: E402 (typed as it is; its absence has a remedy)
 
 Grid = Int[ndarray, " 81"]  # 0..8, and 9 for an empty cell, as the tokens of the model
 Grids = Int[ndarray, "N 81"]

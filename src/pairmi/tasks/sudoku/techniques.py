@@ -4,10 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 from jaxtyping import Int
-from numba import njit
 from numpy import ndarray
 
-from pairmi.tasks.sudoku.solver import ALL, EMPTY, SIZES, Grid
+from pairmi.tasks.sudoku.solver import ALL, EMPTY, SIZES, Grid, njit
 
 CELLS = np.arange(81).reshape(9, 9)
 UNITS = np.concatenate([CELLS, CELLS.T, CELLS.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)])  # [27, 9]: rows, columns, boxes
