@@ -122,7 +122,7 @@ def test_refuses_what_is_no_prediction_whoever_asks(answer: Any, message: str, w
 
 @pytest.mark.parametrize("way", WAYS)
 def test_hidden_states_may_have_no_width(way: Any) -> None:
-    way(Answering(lambda tokens, said: Prediction(tokens, said, said[..., :0])))
+    assert way(Answering(lambda tokens, said: Prediction(tokens, said, said[..., :0]))) is not None
 
 
 def test_takes_impossible_symbols_and_float32_rounding() -> None:
