@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import foreign
+import pairmi
 from heads import tiny
 from pairmi.backbones.checkpoint import save_tensors
 from pairmi.backbones.identity import identify
@@ -154,3 +155,10 @@ def test_verified_drafts_reproduce_the_joint_however_wrong_the_tables_are() -> N
     selector = Coupled(TopK(4), made(width=world(unknown(world)).hidden.shape[2], symbols=3))
     assert evaluate(world, unknown(world)[0], selector, verify=True).kl < 1e-6  # the tables are in float32
     assert evaluate(world, unknown(world)[0], selector).kl > 0.01
+
+
+def test_distances_in_a_block_are_those_of_the_canvas() -> None:
+    """The block holds all that is unknown, at places that are apart in the canvas and side by side in its window."""
+    model, canvas = replace(MODEL, tables=made()), torch.tensor([4, 1, 1, 1, 1, 4, 1, 4])
+    whole, block = (pairmi.price(model, canvas, f"top-k:k=3,draw=coupled{options}").nats for options in ("", ",block=3"))
+    assert whole == pytest.approx(block, abs=1e-6)
