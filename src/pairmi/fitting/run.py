@@ -8,9 +8,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from pairmi.api import as_model
 from pairmi.backbones.checkpoint import ensure_writable, write_whole
 from pairmi.backbones.identity import identify
-from pairmi.canvases import checked_model
 from pairmi.fitting import learning, stages
 from pairmi.fitting.clock import Clock
 from pairmi.fitting.data import read_data
@@ -45,7 +45,7 @@ def fit(
     began = monotonic()
     if not minutes > 0:
         raise PairmiError(f"fit: minutes={minutes}: must be above 0")
-    whole, folder = model if isinstance(model, Model) else Model(checked_model(model)), Path(out)
+    whole, folder = as_model(model), Path(out)
     whole = replace(whole, head=None, calibration=None, rule=None)
     found, work = read_data(whole, data), folder / "work"
     ensure_writable(folder, "fit: --out")
