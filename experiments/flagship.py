@@ -9,6 +9,7 @@ and one that was killed goes on where it stopped. About five core-hours in all. 
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,48 +23,53 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors
 
 PACKAGE = Path("src/pairmi/weights")
 OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made for, and no others
-READ = "--layers 12 16 --batch 64 --hops 3 --edges 4 --reach 64 --precision bfloat16"
+TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
+
+RESULTS = "--validation 500 --drawn-validation 200 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 1000 --timed 16 --rounds 2"
 
 # Each stage: what it waits for, then its command; {run} is the folder, {before} where head and tables of the last weights are.
 STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "labels-0": (
         (),
-        "pairmi labels --out {run}/labels --states 40960 --positions 4 --shard 1024 --precision bfloat16 --threads 1 --part 0/2",
+        "pairmi labels --out {run}/labels --states 31744 --positions 4 --shard 1024 --precision bfloat16 --threads 1 --part 0/2",
     ),
     "labels-1": (
         (),
-        "pairmi labels --out {run}/labels --states 40960 --positions 4 --shard 1024 --precision bfloat16 --threads 1 --part 1/2",
+        "pairmi labels --out {run}/labels --states 31744 --positions 4 --shard 1024 --precision bfloat16 --threads 1 --part 1/2",
     ),
     "states": ((), "pairmi labels --out {run}/states --states 6144 --only test --precision bfloat16 --threads 1"),
     "states-mi": ((), "pairmi labels --out runs/coupling/test-states --states 1536 --only test --seed 24 --threads 1"),
     "head": (
         ("labels-0", "labels-1"),
-        "pairmi train head --labels {run}/labels --run {run}/head --steps 10000 --decay 0.8 --rate 4e-3 --threads 1 "
-        f"{READ} --start {{before}}/sudoku-head.safetensors --out {PACKAGE}/sudoku-head.safetensors",
+        f"pairmi train head --labels {{run}}/labels --run {{run}}/head --steps 5000 --layers 10 12 14 16 {TRAIN} "
+        f"--start {{before}}/sudoku-head.safetensors --out {PACKAGE}/sudoku-head.safetensors",
+    ),
+    "draft": (  # of a head: its rules choose the sets that tables learn from
+        ("labels-0", "labels-1"),
+        f"pairmi train head --labels {{run}}/labels --limit 6144 --run {{run}}/draft --steps 500 --layers 10 12 14 16 {TRAIN} "
+        "--start {before}/sudoku-head.safetensors --out {run}/draft.safetensors",
     ),
     "tables": (
-        ("labels-0", "labels-1"),
-        "pairmi train tables --labels runs/coupling/labels --units 70 --run {run}/tables --steps 8000 --decay 0.6 --layers 12 16 "
-        f"--precision bfloat16 --threads 1 --start {{before}}/sudoku-tables.safetensors --out {PACKAGE}/sudoku-tables.safetensors",
+        ("draft",),
+        "pairmi train tables --head {run}/draft.safetensors --labels runs/coupling/labels --units 70 --run {run}/tables --steps 5000 --decay 0.6 "
+        f"--layers 10 12 14 16 --precision bfloat16 --threads 1 --start {{before}}/sudoku-tables.safetensors --out {PACKAGE}/sudoku-tables.safetensors",
     ),
-    "calibration": (("head",), "experiments/calibrations.py sudoku"),
+    "calibration": (("head",), "experiments/calibrations.py sudoku --no-check"),
+    "checks": (("calibration",), "experiments/calibrations.py sudoku --no-write"),
     "doubt": (("tables", "head"), "experiments/coupling_doubt.py"),
     "charges": (("doubt", "calibration"), "experiments/coupling_charges.py"),
-    "model": ((), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
+    "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
     "head-page": (("calibration", "states"), "experiments/sudoku_head.py --labels {run}/states"),
     "ablation": (
         ("head", "states"),
         "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",
     ),
-    "results": (
-        ("calibration", "charges"),  # when nothing else writes into the weights
-        "experiments/sudoku_results.py --validation 1000 --drawn-validation 200 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
-        "--drawn 1000 --verified 1000 --timed 16 --rounds 2 --without looking",
-    ),
+    "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
+    "results": (("solving", "doubt"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
-    "coupling": (("charges", "states-mi"), "experiments/coupling.py --verified 1000"),
+    "coupling": (("charges", "states-mi"), "experiments/coupling.py --priced 200 --exact 50 --verified 200 --puzzles 300"),
     "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),
-    "price": (("charges",), "experiments/price_frontiers.py generating solving"),
+    "price": (("checks", "charges"), "experiments/price_frontiers.py generating solving"),
     "price-page": (("price",), "experiments/price_frontiers.py --page"),
     "temperature": (("charges",), "experiments/temperature.py --puzzles 40 --drafted 40"),
     "race": (("charges",), "experiments/race_picture.py"),
@@ -87,7 +93,7 @@ def installed(weights: Path | None, run: Path) -> str:
 
 def command(name: str, run: Path, lists: Path | None = None) -> list[str]:
     """The words of a stage."""
-    program, *words = STAGES[name][1].format(run=run, before=run / "before").split()
+    program, *words = shlex.split(STAGES[name][1].format(run=run, before=run / "before"))
     words += ["--lists", str(lists)] if name == "model" and lists else []
     start = ["-c", "import sys; from pairmi.cli import main; sys.exit(main())"] if program == "pairmi" else [program]
     return [sys.executable, *start, *words]

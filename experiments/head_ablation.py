@@ -45,6 +45,7 @@ class Variant:
     hops: int = 3
     edges: int = 4
     reach: int = 0
+    last_reach: int = 0
     loss: str = "mse"
     augment: int = 1
     rate: float = 4e-3
@@ -87,7 +88,7 @@ def trained(variant: Variant, model: Model, labels: Labels, settings: dict[str, 
     sizes = {name: getattr(variant, name) for name in SIZES}
     fresh = make_head(variant.kind, model, variant.layers, sizes, 0)
     if variant.started:
-        started(fresh, Path(size.start))
+        started(fresh, Path(size.start), variant.layers)
     some = labels.pick(torch.arange(min(len(labels), round(variant.states * size.states))))
     rates = Rates(muon=5 * variant.rate, adam=variant.rate)
     config = DistillConfig(batch=64, loss=variant.loss, augment=variant.augment, rates=rates, precision=size.precision)

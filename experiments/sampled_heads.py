@@ -67,7 +67,7 @@ class Heads:
 
 
 SHARES = (1.0, 0.5, 0.25, 0.125)  # of the rows that the labels cost
-FLAT = {"places": 4, "hops": 0, "edges": 4, "reach": 0}
+FLAT = {"places": 4, "hops": 0, "edges": 4, "reach": 0, "last_reach": 0}
 SETTINGS = {  # shapes of the shipped heads, where there are any
     "protein": Heads((4, 6), {"inner": 48, "forms": 8, "rank": 16, "mixer": 16} | FLAT, 800, (1.0,)),
     "antiberty": Heads((6, 8), {"inner": 24, "forms": 4, "rank": 8, "mixer": 8} | FLAT, 200, (1.0,)),

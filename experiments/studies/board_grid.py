@@ -25,9 +25,11 @@ GENERATING = (
     *(f"eb:budget={budget}" for budget in (0.1, 0.2, 0.5)),
     *(f"mi-bound:budget={budget},entropy_weight=0.02,penalty=4" for budget in (0.03, 0.06, 0.1)),
     *(f"mi-bound:budget={budget},charge=calibrated" for budget in (0.01, 0.02, 0.04)),
+    *(f"mi-bound:budget=3,draw=coupled,defer={defer}" for defer in (0.003, 0.006, 0.01)),
 )
 
 DRAFTS = (
     *(f"eb:budget={budget}" for budget in (0.5, 1.0, 2.0)),
     *(f"mi-bound:budget={budget},entropy_weight={weight}" for budget, weight in ((0.5, 0.05), (1, 0.05), (1, 0.1))),
+    *(f"mi-bound:budget=3,draw=coupled,defer=0.05,late={late}" for late in (0.1, 0.3, 0.6)),
 )  # what is drafted under verification

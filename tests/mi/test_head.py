@@ -207,7 +207,7 @@ def test_foreign_predictions_are_refused() -> None:
 def test_impossible_sizes_are_refused() -> None:
     with pytest.raises(
         PairmiError,
-        match=r"LowRankConfig: sizes must be >= 1 \(symbols, length, relations, hops and reach >= 0\), got LowRankConfig\(width=16, symb",
+        match=r"LowRankConfig: sizes must be >= 1 \(symbols, length, relations, hops and reaches >= 0\), got LowRankConfig\(width=16, symb",
     ):
         LowRankConfig(16, 4, rank=0)
     with pytest.raises(PairmiError, match="PairMLPConfig: sizes must be >= 1, got PairMLPConfig"):

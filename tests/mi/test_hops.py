@@ -93,11 +93,14 @@ def test_beyond_its_reach_a_head_takes_no_hops() -> None:
         tokens[row, torch.randperm(40, generator=rng)[:unknown]] = 4
     log_probs, hidden = torch.randn(6, 40, 4, generator=rng).log_softmax(2), torch.randn(6, 40, 16, generator=rng)
     prediction = Prediction(tokens, log_probs, hidden)
-    without, always, near = low_rank(length=0), low_rank(length=0, hops=2), low_rank(length=0, hops=2, reach=32)
+    without, once = low_rank(length=0), low_rank(length=0, hops=1)
+    always, near = low_rank(length=0, hops=2), low_rank(length=0, hops=2, reach=32, last_reach=16)
     always.load_state_dict(without.state_dict(), strict=False)
+    once.load_state_dict({name: always.state_dict()[name] for name in once.state_dict()})
     near.load_state_dict(always.state_dict())
     with torch.no_grad():
-        direct, corrected, found = (head.estimate(prediction) for head in (without, always, near))
-    assert not torch.allclose(direct, corrected)
-    assert torch.equal(found[:4], corrected[:4])
+        direct, one, corrected, found = (head.estimate(prediction) for head in (without, once, always, near))
+    assert not torch.allclose(direct, one) and not torch.allclose(one, corrected)  # noqa: PT018
+    assert torch.equal(found[:2], corrected[:2])
+    assert torch.equal(found[2:4], one[2:4])
     assert torch.equal(found[4:], direct[4:])

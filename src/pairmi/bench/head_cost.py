@@ -46,7 +46,8 @@ def cost_table(heads: Mapping[str, tuple[Backbone, PairwiseMI]], states: Tokens,
     some = states[torch.linspace(0, len(states) - 1, rows).long()]
     empty = torch.full_like(some, mask)
     canvases = {"empty": empty, "test states": some}
-    reaches = {head.config.reach for _, head in heads.values() if isinstance(head, LowRankHead) and head.config.hops}
+    configs = [head.config for _, head in heads.values() if isinstance(head, LowRankHead) and head.config.hops]
+    reaches = {reach for config in configs for reach in (config.reach, config.last_reach)}
     for reach in sorted(reaches & set(range(1, some.shape[1]))):
         canvases[f"{reach} open"] = torch.where(torch.arange(some.shape[1]) < reach, empty, 0)
     return [{"canvases": name} | record for name, tokens in canvases.items() for record in cost_records(heads, tokens)]

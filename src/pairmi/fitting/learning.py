@@ -26,7 +26,16 @@ SHARD, LEAST = 16, 8  # states in a shard, at most, and shards that a head needs
 FEW = 2  # states in a shard, where each takes long
 ENOUGH = 64  # shards, after which more would not help where no two states have a measured pair
 POSITIONS = 4  # probed of each state
-SIZES = {"inner": 48, "forms": 8, "rank": 16, "mixer": 16, "hops": 0, "edges": 4, "reach": 0}  # of a head for some thousand states
+SIZES = {
+    "inner": 48,
+    "forms": 8,
+    "rank": 16,
+    "mixer": 16,
+    "hops": 0,
+    "edges": 4,
+    "reach": 0,
+    "last_reach": 0,
+}  # of a head for some thousand states
 
 
 def reports_hidden(fit: Fit) -> bool:

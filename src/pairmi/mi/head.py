@@ -18,7 +18,7 @@ from pairmi.types import Backbone, LogProbs, PairMatrix, PairmiError, Positions,
 
 FAR = 64  # distances from here on are alike
 STEP = 16  # between the numbers of positions that rows are computed with
-CACHED_PAIRS = 27_000  # whose features stay in the cache of a core
+CACHED_PAIRS = 18_000  # whose features stay in the cache of a core
 RELATING = 32  # units that read what a backbone knows of a pair
 LARGEST = 8  # probabilities of a position that a head is shown where it is not shown all
 
@@ -40,11 +40,12 @@ class LowRankConfig:
     hops: int = 0  # how often paths through third positions correct the estimate
     edges: int = 4  # kinds of edges that these paths have
     reach: int = 0  # more open positions (in steps of `STEP`) take no hops, which cost most and say least there; 0 = all take them
+    last_reach: int = 0  # more than this leave out the last hop alone; 0 = as many take it as the others
 
     def __post_init__(self) -> None:
         sizes = (self.width, self.layers, self.inner, self.forms, self.rank, self.mixer, self.places, self.edges)
-        if min(sizes) < 1 or min(self.symbols, self.length, self.relations, self.hops, self.reach) < 0:
-            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, relations, hops and reach >= 0), got {self}")
+        if min(sizes) < 1 or min(self.symbols, self.length, self.relations, self.hops, self.reach, self.last_reach) < 0:
+            raise PairmiError(f"LowRankConfig: sizes must be >= 1 (symbols, length, relations, hops and reaches >= 0), got {self}")
 
 
 class LowRankHead(nn.Module):
@@ -53,7 +54,8 @@ class LowRankHead(nn.Module):
     f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
     hidden states, the marginals (of a large alphabet the likeliest), the entropy and the place; a pair then costs K products of rank r,
     a learned e_ij that does not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the
-    sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open. The
+    sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open (the last hop:
+    `last_reach`). The
     information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
     computed over about their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its
     batch mates.
@@ -158,12 +160,19 @@ class LowRankHead(nn.Module):
         mixed = mixed.baddbmm_(of_forms.expand(rows, -1, -1), bilinear).relu_()
         low.diagonal(dim1=1, dim2=2).zero_()
         logit = mapped(self.out[None], mixed, self.bias[None])
-        if self.hops and (not self.config.reach or count <= self.config.reach):
+        if hops := self._hops_among(count):
             open_to = openness(low).view(rows, 1, -1)
-            for hop in self.hops:
+            for hop in hops:
                 logit, mixed = hop(inner, open_to, logit, mixed, places)
         share = sigmoid(logit.view(rows, count, count))
         return (share + share.mT) * (0.5 * low)
+
+    def _hops_among(self, count: int) -> list[nn.Module]:
+        """Those that so many open positions take."""
+        config = self.config
+        near = not config.reach or count <= config.reach
+        every = not config.last_reach or count <= config.last_reach
+        return list(self.hops)[: None if every else -1] if near else []
 
     def _places(self, where: Int[Tensor, "R N"]) -> Float[Tensor, "S P N*N"]:
         """What is known of a pair from where it is: the same for all rows that have all positions."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -102,3 +103,10 @@ def take(network: nn.Module, tensors: Mapping[str, Tensor], fresh: str = "\0") -
     if fits := fits and all(name in tensors or name.startswith(fresh) for name in expected):
         network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
     return fits
+
+
+def among_layers(weight: Float[Tensor, "I A"], read: Sequence[int], layers: Sequence[int], width: int) -> Float[Tensor, "I C"]:
+    """A map of some layers and of what comes after them, as one of all these layers; it takes nothing from those that are new."""
+    *streams, others = weight.split([width] * len(read) + [weight.shape[1] - width * len(read)], dim=1)
+    known = dict(zip(read, streams, strict=True))
+    return torch.cat([*(known.get(layer, torch.zeros_like(streams[0])) for layer in layers), others], dim=1)

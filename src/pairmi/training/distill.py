@@ -14,7 +14,7 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.identity import identify
 from pairmi.info import pairs
 from pairmi.mi.head import LowRankConfig, LowRankHead
-from pairmi.mi.heads import HEADS, Head, Related, related, reporting, take
+from pairmi.mi.heads import HEADS, Head, Related, among_layers, related, reporting, take
 from pairmi.mi.pair_mlp import PairMLPConfig, PairMLPHead
 from pairmi.mi.trained_on import TrainedOn
 from pairmi.model import Model, device_of, innermost
@@ -51,7 +51,7 @@ class DistillConfig:
 
 
 MOST_SYMBOLS = 64  # whose marginals a head is shown whole
-SIZES = ("inner", "forms", "rank", "mixer", "places", "hops", "edges", "reach")  # of a low-rank head: what its user chooses
+SIZES = ("inner", "forms", "rank", "mixer", "places", "hops", "edges", "reach", "last_reach")  # of a low-rank head: what its user chooses
 
 
 def width_of(backbone: Backbone, length: int) -> int:
@@ -80,16 +80,19 @@ def make_head(kind: str, model: Model, layers: Sequence[int], sizes: Mapping[str
     return LowRankHead(LowRankConfig(width // count, shown, count, length, relations=relations, **sizes))
 
 
-def started(head: Head, file: Path) -> str:
+def started(head: Head, file: Path, layers: Sequence[int] = ()) -> str:
     """Let a fresh head begin with the weights of another, which may have been made for another backbone; their fingerprint.
 
     Where that backbone has grown into this one (`deepened`), its streams mean much the same. The other may have fewer hops: fresh ones
-    correct nothing yet.
+    correct nothing yet. It may read some of these layers only: the others say nothing yet.
     """
     tensors, about = load_tensors(file)
+    known, read = fingerprint(tensors), about.get("layers") or []
+    if isinstance(head, LowRankHead) and about.get("head") == head.kind and read and {*read} < {*layers}:
+        tensors = tensors | {"inner.weight": among_layers(tensors["inner.weight"], read, layers, head.config.width)}
     if about.get("head") != head.kind or not take(head, tensors, fresh="hops."):
         raise PairmiError(f"train head: {file} holds no {head.kind} head of this shape; expected {head.about()}")
-    return fingerprint(tensors)
+    return known
 
 
 class Distill:

@@ -65,7 +65,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
     layers = options.layers or ([model.backbone.depth] if isinstance(model.backbone, Layered) else [])
     sizes = {name: getattr(options, name) for name in SIZES}
     head = make_head(options.kind, model, layers, sizes, options.seed)
-    start = started(head, Path(options.start)) if options.start else ""
+    start = started(head, Path(options.start), layers) if options.start else ""
     if not start and isinstance(head, LowRankHead) and not head.config.length:  # Sudoku's keeps the start that its rates were chosen with
         head.begin_at(typical_share(found.split("train") if held_out is None else found))
     rates = Rates(muon=5 * options.rate, adam=options.rate)
@@ -75,7 +75,7 @@ def _head_job(options: argparse.Namespace, processes: Processes) -> Job:
 
 def train_tables(options: argparse.Namespace) -> None:
     """Make the walks that are missing, fit tables to them, draw the learning curve, and write them where `--out` says."""
-    model = load(options.backbone, precision=options.precision)
+    model = load(options.backbone, head=options.head, precision=options.precision)
     walks, settings = make_walks(model, options.labels, options.units)
     rates = Rates(muon=5 * options.rate, adam=options.rate, weight_decay=0.1)
     job = make_tables(model, options.layers, walks, settings, TableTraining(options.seed, options.pairs, rates=rates), options.start)

@@ -13,7 +13,7 @@ from pairmi.backbones.checkpoint import fingerprint, load_tensors
 from pairmi.backbones.transformer import Transformer
 from pairmi.info import kl
 from pairmi.mi.head import LowRankHead
-from pairmi.mi.heads import reporting
+from pairmi.mi.heads import among_layers, reporting
 from pairmi.mi.table import Features, TableConfig, TableHead, exclusion
 from pairmi.model import Model
 from pairmi.training.optimizer import MuonAdamW, Rates
@@ -185,9 +185,14 @@ def make_tables(
         known = model.head if layers == list(backbone.layers) else None
         return FitTables(model, head, layers, walks, config, about, started(head, known) if isinstance(known, LowRankHead) else "")
     tensors, described = load_tensors(Path(start))
-    if described.get("config") != head.about():
+    known = {name: tensor.float() for name, tensor in tensors.items() if not name.startswith("doubt.")}  # which is learnt afterwards
+    read, shape = described.get("layers") or [], described.get("config", {}) | {"doubt": 0}
+    if read and {*read} < {*layers}:
+        known["inner.weight"] = among_layers(known["inner.weight"], read, layers, backbone.width)
+        shape |= {"layers": len(layers)}
+    if shape != head.about():
         raise PairmiError(f"train tables: {start} holds no tables of this shape; expected {head.about()}")
-    head.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    head.load_state_dict(known)
     return FitTables(model, head, layers, walks, config, about, fingerprint(tensors))
 
 
