@@ -41,12 +41,12 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "states-mi": ((), "pairmi labels --out runs/coupling/test-states --states 1536 --only test --seed 24 --threads 1"),
     "head": (
         ("labels-0", "labels-1"),
-        f"pairmi train head --labels {{run}}/labels --run {{run}}/head --steps 5000 --layers 10 12 14 16 {TRAIN} "
+        f"pairmi train head --labels {{run}}/labels --run {{run}}/head --steps 3200 --layers 10 12 14 16 {TRAIN} "
         f"--start {{before}}/sudoku-head.safetensors --out {PACKAGE}/sudoku-head.safetensors",
     ),
     "draft": (  # of a head: its rules choose the sets that tables learn from
         ("labels-0", "labels-1"),
-        f"pairmi train head --labels {{run}}/labels --limit 6144 --run {{run}}/draft --steps 500 --layers 10 12 14 16 {TRAIN} "
+        f"pairmi train head --labels {{run}}/labels --limit 6144 --run {{run}}/draft --steps 400 --layers 10 12 14 16 {TRAIN} "
         "--start {before}/sudoku-head.safetensors --out {run}/draft.safetensors",
     ),
     "tables": (

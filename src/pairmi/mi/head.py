@@ -54,8 +54,8 @@ class LowRankHead(nn.Module):
     f_k(i, j) = u_ik^T diag(s_k) u_jk, symmetric and perhaps indefinite. u_i is computed once per position, from the layer-normed
     hidden states, the marginals (of a large alphabet the likeliest), the entropy and the place; a pair then costs K products of rank r,
     a learned e_ij that does not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the
-    sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open (the last hop:
-    `last_reach`). The
+    sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open (the
+    last hop: `last_reach`). The
     information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
     computed over about their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its
     batch mates.
