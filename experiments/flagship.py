@@ -58,7 +58,6 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "checks": (("calibration",), "experiments/calibrations.py sudoku --no-write"),
     "doubt": (("tables", "head"), "experiments/coupling_doubt.py"),
     "charges": (("doubt", "calibration"), "experiments/coupling_charges.py"),
-    "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
     "head-page": (("calibration", "states"), "experiments/sudoku_head.py --labels {run}/states"),
     "ablation": (
         ("head", "states"),
@@ -66,6 +65,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
     "results": (("solving", "doubt"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
+    "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
     "coupling": (("charges", "states-mi"), "experiments/coupling.py --priced 200 --exact 50 --verified 200 --puzzles 300"),
     "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),

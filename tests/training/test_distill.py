@@ -181,6 +181,12 @@ def test_a_head_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
     longer = make_head("low-rank", MODEL, [2], {**SIZES, "hops": 1}, 1)
     assert started(longer, file) == name  # its hop is fresh, and corrects nothing yet
     assert Distill(MODEL, longer, [2], LABELS, SETTINGS, DistillConfig()).evaluate() == first.evaluate()
+    for layers in ([1, 2], [2, 1]):  # of the layers that it has not read it takes nothing yet
+        wider = make_head("low-rank", MODEL, layers, SIZES, 1)
+        assert started(wider, file, layers) == name
+        assert Distill(MODEL, wider, layers, LABELS, SETTINGS, DistillConfig()).evaluate() == pytest.approx(first.evaluate(), abs=1e-5)
+    with pytest.raises(PairmiError, match=r"holds no low-rank head of this shape; expected \{'width'"):
+        started(make_head("low-rank", MODEL, [0, 1], SIZES, 1), file, [0, 1])
     with pytest.raises(PairmiError, match=r"holds no low-rank head of this shape; expected \{'width'"):
         started(make_head("low-rank", MODEL, [1, 2], SIZES, 1), file)
     with pytest.raises(PairmiError, match="holds no pair-mlp head of this shape"):

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pairmi.training.loop import export, fit, read_log
 from pairmi.training.table_labels import Walks, joined_walks, make_walks, walked
 from pairmi.training.tables import FitTables, TableTraining, divergence, make_tables
 from pairmi.types import PairmiError
+from studies.table_doubt import with_doubt
 from worlds import unknown
 
 MODEL = tiny()
@@ -90,6 +91,14 @@ def test_finished_tables_are_loaded_and_gone_on_from(tmp_path: Path) -> None:
     more = make_tables(MODEL, (1, 2), WALKS, ABOUT, TableTraining(), str(file))
     assert more.about()["start"]
     assert torch.equal(more.head.pair.half(), load_tensors(file)[0]["pair"])
+    wider = make_tables(MODEL, (0, 1, 2), WALKS, ABOUT, TableTraining(), str(file))  # of layer 0 they take nothing yet
+    assert wider.evaluate() == pytest.approx(more.evaluate(), abs=1e-4)
+    tensors, about = load_tensors(file)
+    doubting = with_doubt(more.head, 4)
+    taught = {**tensors, **{name: tensor for name, tensor in doubting.state_dict().items() if name.startswith("doubt.")}}
+    save_tensors(file, taught, about | {"config": asdict(doubting.config)})
+    again = make_tables(MODEL, (1, 2), WALKS, ABOUT, TableTraining(), str(file))  # other tables have other doubts
+    assert again.evaluate() == more.evaluate()
     with pytest.raises(PairmiError, match=r"train tables: .* holds no tables of this shape; expected"):
         make_tables(MODEL, (2,), WALKS, ABOUT, TableTraining(), str(file))
 

@@ -55,10 +55,9 @@ class LowRankHead(nn.Module):
     hidden states, the marginals (of a large alphabet the likeliest), the entropy and the place; a pair then costs K products of rank r,
     a learned e_ij that does not look at the canvas, and a small network on all of these: O(N D r + N^2 r). `hops` then correct the
     sigmoid's argument by what depends on each other through third positions (see `Hop`), where at most `reach` positions are open (the
-    last hop: `last_reach`). The
-    information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs stay in the cache, are
-    computed over about their queried positions only (see `row_chunks`), each by products of its own: no bit of a row depends on its
-    batch mates.
+    last hop: `last_reach`). The information bound I_ij <= min(H_i, H_j) holds by construction. A few rows at a time, so that their pairs
+    stay in the cache, are computed over about their queried positions only (see `row_chunks`), each by products of its own: no bit of a
+    row depends on its batch mates.
     """
 
     kind: ClassVar[str] = "low-rank"
