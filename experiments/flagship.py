@@ -58,7 +58,15 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "checks": (("calibration",), "experiments/calibrations.py sudoku --no-write"),
     "doubt": (("tables", "head"), "experiments/coupling_doubt.py"),
     "charges": (("doubt", "calibration"), "experiments/coupling_charges.py"),
-    "head-page": (("calibration", "states"), "experiments/sudoku_head.py --labels {run}/states"),
+    "pair-mlp": (  # the paper's, to compare with
+        ("labels-0", "labels-1"),
+        "pairmi train head --kind pair-mlp --labels {run}/labels --limit 4096 --augment 1 --run {run}/pair-mlp --steps 400 --decay 0.7 "
+        "--rate 1e-3 --layers 16 --batch 64 --precision bfloat16 --threads 1 --out {run}/pair-mlp.safetensors",
+    ),
+    "head-page": (
+        ("calibration", "states", "draft", "pair-mlp"),
+        "experiments/sudoku_head.py --labels {run}/states --head {run}/draft.safetensors {run}/pair-mlp.safetensors",
+    ),
     "ablation": (
         ("head", "states"),
         "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",

@@ -41,8 +41,7 @@ def locked_pair(model: Model, count: int = 60) -> tuple[torch.Tensor, int, int, 
     """Over real puzzles, part solved by the model, the state in which a digit has two places left in a line or box and their MI is largest."""
     best: tuple[torch.Tensor, int, int, int, float] | None = None
     for canvas in unique_puzzles(count, TEST + 5).canvases:
-        filled = api.decode(model, canvas, "threshold:threshold=0.999", greedy=True)
-        assert isinstance(filled, Result)
+        filled = api.decode(model, canvas, "threshold:threshold=0.999", greedy=True, steps=True)
         for step in filled.steps[2:4]:
             tokens = model.vocab.encode(step.text)
             if not 20 <= int((tokens == 9).sum()) <= 50:

@@ -112,6 +112,7 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
     ]
     checks = "\n".join(lines)
     (tmp_path / "price.md").write_text(f"# Price\n\n{checks}\n\n## Frontiers\n\n{kept}")
+    text = ""
     for number in range(3):
         if number == 2:  # a section whose settings were not all measured again stays
             before = text

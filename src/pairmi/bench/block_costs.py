@@ -46,9 +46,7 @@ def block_costs(symbols: int, length: int, block: int, draws: int = 2, rounds: i
     tokens = torch.full((1, length), symbols)
     shared = torch.rand(1, block, block, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     given = MIBound(Given((shared + shared.mT) * (1 - torch.eye(block))), budget=5.0)
-    whole = torch.randn(1, length, symbols)
-    softmax = min(seconds(lambda: whole.log_softmax(-1)) for _ in range(rounds))
-    del whole
+    softmax = _softmax(length, symbols, rounds)
     works: dict[str, Callable[[], tuple[int, int]]] = {
         f"MI, {draws} draws": lambda: (api.mutual_information(model, tokens[0], draws=draws, block=block).rows, 1),
         f"mi-bound, {draws} draws": lambda: _decoded(model, tokens, rule(f"mi-bound:draws={draws},budget=1,block={block}", model)),
@@ -66,6 +64,12 @@ def block_costs(symbols: int, length: int, block: int, draws: int = 2, rounds: i
         beside, spent = min(times)
         found = (name, rows, passes, peak.most / GIGABYTE, spent, 1e3 * beside, beside / softmax)
         yield dict(zip(COLUMNS, found, strict=True)) | {"softmax_ms": 1e3 * softmax, "symbols": symbols, "length": length, "block": block}
+
+
+def _softmax(length: int, symbols: int, rounds: int) -> float:
+    """The seconds that one over a whole prediction takes."""
+    whole = torch.randn(1, length, symbols)
+    return min(seconds(lambda: whole.log_softmax(-1)) for _ in range(rounds))
 
 
 def _decoded(model: Model, tokens: torch.Tensor, selector: Any) -> tuple[int, int]:
