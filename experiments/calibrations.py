@@ -147,8 +147,8 @@ def asked(charge: Calibration, spent: float) -> float:
     return math.exp(float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(spent) - 5, math.log(spent) + 5)))
 
 
-def calibrated(name: str, ledger: Ledger) -> Model:
-    """The model with a calibration: from the records and its file, or made now."""
+def calibrated(name: str, ledger: Ledger, checks: bool = True) -> Model:
+    """The model with a calibration: from the records and its file, or made now; with the `later` levels, which only check it."""
     model, plan = guided(name), PLANS[name]
     charge = first_charge(name, ledger.find(calibration_key(name)))
     if charge is None:
@@ -156,7 +156,7 @@ def calibrated(name: str, ledger: Ledger) -> Model:
         made = calibrate(model, canvases, estimated(model), tuning.calibrated_rule, plan.budgets, seed=CALIBRATION_SEED)
         charge = first_charge(name, ledger.add(calibration_key(name), {"calibration": made.about()}))
     assert charge is not None
-    for key in level_keys(name, charge, (*plan.levels, *plan.later)):
+    for key in level_keys(name, charge, (*plan.levels, *(plan.later if checks else ()))):
         canvases, seed = canvases_for(model, name, key["sequences"]), LEVEL_SEED + key.get("part", 0)
         ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], seed))
     return replace(model, calibration=charge_of(name, ledger))
@@ -243,7 +243,7 @@ def main() -> None:
     torch.set_num_threads(1)
     ledger = Ledger(options.records / "price-calibrations.jsonl")
     for name in PLANS if options.models == "all" else options.models:
-        model = calibrated(name, ledger)
+        model = calibrated(name, ledger, not options.no_check)
         assert isinstance(model.calibration, Calibration)
         allowed = ", ".join(f"{budget:g}: {model.calibration.allowed(budget):.3g}" for budget in PLANS[name].checked)
         print(f"{name}: what charges may add up to at a budget: {allowed}", flush=True)

@@ -25,7 +25,7 @@ PACKAGE = Path("src/pairmi/weights")
 OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made for, and no others
 TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
 
-RESULTS = "--validation 500 --drawn-validation 200 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 1000 --timed 16 --rounds 2"
+RESULTS = "--validation 400 --drawn-validation 200 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 1000 --timed 16 --rounds 2"
 
 # Each stage: what it waits for, then its command; {run} is the folder, {before} where head and tables of the last weights are.
 STAGES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -55,7 +55,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
         f"--layers 10 12 14 16 --precision bfloat16 --threads 1 --start {{before}}/sudoku-tables.safetensors --out {PACKAGE}/sudoku-tables.safetensors",
     ),
     "calibration": (("head",), "experiments/calibrations.py sudoku --no-check"),
-    "checks": (("calibration",), "experiments/calibrations.py sudoku --no-write"),
+    "checks": (("calibration",), "experiments/calibrations.py sudoku --check"),
     "doubt": (("tables", "head"), "experiments/coupling_doubt.py"),
     "charges": (("doubt", "calibration"), "experiments/coupling_charges.py"),
     "pair-mlp": (  # the paper's, to compare with
@@ -75,7 +75,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "results": (("solving", "doubt"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
     "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
-    "coupling": (("charges", "states-mi"), "experiments/coupling.py --priced 200 --exact 50 --verified 200 --puzzles 300"),
+    "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 300 --priced 100 --exact 24 --verified 100 --puzzles 200"),
     "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),
     "price": (("checks", "charges"), "experiments/price_frontiers.py generating solving"),
     "price-page": (("price",), "experiments/price_frontiers.py --page"),
