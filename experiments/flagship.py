@@ -67,6 +67,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
         ("calibration", "states", "draft", "pair-mlp"),
         "experiments/sudoku_head.py --labels {run}/states --head {run}/draft.safetensors {run}/pair-mlp.safetensors",
     ),
+    "buys": (("calibration", "draft", "pair-mlp"), "experiments/head_buys.py --head {run}/draft.safetensors {run}/pair-mlp.safetensors"),
     "ablation": (
         ("head", "states"),
         "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",

@@ -173,7 +173,7 @@ What they were trained on; where the rows differ, so may the scores for that rea
 
 {training_table(heads)}
 
-What limits it is in [head-ablation.md](head-ablation.md).
+What limits it is in [head-ablation.md](head-ablation.md), what a better one buys in [head-buys.md](head-buys.md).
 
 By source and by masked fraction:
 
