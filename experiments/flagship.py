@@ -25,7 +25,7 @@ PACKAGE = Path("src/pairmi/weights")
 OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made for, and no others
 TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
 
-RESULTS = "--validation 400 --drawn-validation 200 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 1000 --timed 16 --rounds 2"
+RESULTS = "--validation 300 --drawn-validation 100 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 500 --timed 16 --rounds 2"
 
 # Each stage: what it waits for, then its command; {run} is the folder, {before} where head and tables of the last weights are.
 STAGES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -57,7 +57,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "calibration": (("head",), "experiments/calibrations.py sudoku --no-check"),
     "checks": (("calibration",), "experiments/calibrations.py sudoku --check"),
     "doubt": (("tables", "head"), "experiments/coupling_doubt.py"),
-    "charges": (("doubt", "calibration"), "experiments/coupling_charges.py"),
+    "charges": (("doubt",), "experiments/coupling_charges.py"),
     "pair-mlp": (  # the paper's, to compare with
         ("labels-0", "labels-1"),
         "pairmi train head --kind pair-mlp --labels {run}/labels --limit 4096 --augment 1 --run {run}/pair-mlp --steps 400 --decay 0.7 "
@@ -73,16 +73,17 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
         "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",
     ),
     "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
-    "results": (("solving", "doubt"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
+    "generating": (("calibration", "doubt"), f"experiments/sudoku_results.py {RESULTS} --only generating"),
+    "results": (("solving", "generating"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
     "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
-    "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 300 --priced 100 --exact 24 --verified 100 --puzzles 200"),
+    "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 200 --priced 100 --exact 16 --verified 100 --puzzles 100"),
     "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),
     "price": (("checks", "charges"), "experiments/price_frontiers.py generating solving"),
     "price-page": (("price",), "experiments/price_frontiers.py --page"),
-    "temperature": (("charges",), "experiments/temperature.py --puzzles 40 --drafted 40"),
-    "race": (("charges",), "experiments/race_picture.py"),
-    "explorer": (("charges",), "experiments/explorer_pictures.py"),
+    "temperature": (("charges", "calibration"), "experiments/temperature.py --puzzles 40 --drafted 40"),
+    "race": (("charges", "calibration"), "experiments/race_picture.py"),
+    "explorer": (("charges", "calibration"), "experiments/explorer_pictures.py"),
 }
 
 
