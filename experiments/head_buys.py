@@ -1,6 +1,6 @@
 """What a better estimate of MI buys: validity over passes of one rule from the empty board, by exact MI and by heads. Writes docs/head-buys.md.
 
-    python experiments/head_buys.py [--head FILE ...] [--probed 32] [--boards 300] [--page]
+    python experiments/head_buys.py [--head FILE ...] [--probed 8] [--boards 300] [--page]
 
 Exact MI is probed in every pass, thousands of rows a board, hence fewer boards. Units of 8 boards are kept in --records, so that an
 interrupted run goes on where it stopped; --page writes what there is. Matrix products in bfloat16.
@@ -101,7 +101,7 @@ At equal passes, between the two nearest settings, with 95 % bootstrap intervals
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head", nargs="*", type=Path, default=[], help="others than the one in the package")
-    parser.add_argument("--probed", type=int, default=32, help="boards by exact MI")
+    parser.add_argument("--probed", type=int, default=8, help="boards by exact MI")
     parser.add_argument("--boards", type=int, default=304, help="by each head")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--records", type=Path, default=Path("experiments/records/head-buys.jsonl"))

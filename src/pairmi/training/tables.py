@@ -182,8 +182,8 @@ def make_tables(
     torch.manual_seed(config.seed)  # initialisation only; every later draw has its own generator
     head = TableHead(TableConfig(backbone.width, model.vocab.size, backbone.length, len(layers)))
     if not start:
-        known = model.head if layers == list(backbone.layers) else None
-        return FitTables(model, head, layers, walks, config, about, started(head, known) if isinstance(known, LowRankHead) else "")
+        other = model.head if layers == list(backbone.layers) else None
+        return FitTables(model, head, layers, walks, config, about, started(head, other) if isinstance(other, LowRankHead) else "")
     tensors, described = load_tensors(Path(start))
     known = {name: tensor.float() for name, tensor in tensors.items() if not name.startswith("doubt.")}  # which is learnt afterwards
     read, shape = described.get("layers") or [], described.get("config", {}) | {"doubt": 0}
