@@ -1,9 +1,9 @@
 """How well a head knows the Sudoku model's mutual information, what it costs, and what MI shows of the rules. Results go to docs/head.md.
 
-    python experiments/sudoku_head.py --labels DIR [--head FILE ...]
+    python experiments/sudoku_head.py --labels DIR [--head FILE ...] [--former FILE]
 
 DIR is what `pairmi labels --only test` filled for the embedded model: states of grids that no head was trained on, probed whole. The heads
-beside the embedded one are those to compare it with.
+beside the embedded one are those to compare it with; --former is one that other weights of this shape had, taken as it is.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from pairmi.store import Labels, read_store
 from pairmi.tasks.sudoku.puzzles import TEST, unique_puzzles
 from pairmi.tasks.sudoku.rules import cell_name, peers, units
 from studies.equivariance import equivariance
+from studies.former import taken_over
 from studies.relations import by_relation
 
 
@@ -169,7 +170,7 @@ All test states, heads and controls (the scale of a control is fitted):
 
 {report.table(everything, head.COLUMNS)}
 
-What they were trained on; where the rows differ, so may the scores for that reason alone:
+What they were trained on; where the rows differ, so may the scores for that reason alone. A head that is called former learnt from other weights of this shape, and is taken as it is:
 
 {training_table(heads)}
 
@@ -225,12 +226,15 @@ def main() -> None:
     parser.add_argument("--model", default="sudoku", help="an embedded one")
     parser.add_argument("--labels", type=Path, required=True)
     parser.add_argument("--head", nargs="*", default=[], help="heads to compare with the embedded one")
+    parser.add_argument("--former", type=Path, help="a head that other weights of this shape had")
     parser.add_argument("--states", type=int, default=48, help="to probe fully")
     parser.add_argument("--out", type=Path, default=Path("docs/head.md"))
     options = parser.parse_args()
     labels, settings = read_store(options.labels)
     embedded = f"src/pairmi/weights/{options.model}-head.safetensors"
-    text = measure(load(options.model), labels, settings, [embedded, *options.head], options.out.parent / "figures", options.states)
+    model = load(options.model)
+    former = [str(taken_over(options.former, model, Path("runs/former")))] if options.former else []
+    text = measure(model, labels, settings, [embedded, *options.head, *former], options.out.parent / "figures", options.states)
     options.out.write_text(text)
     print(text)
 

@@ -96,8 +96,10 @@ def generating(bench: Bench, sizes: argparse.Namespace) -> Found:
     """The validation grid, plain and verified, and on the test boards what it chose."""
     tune, test = make_boards("empty", sizes.drawn_validation, "validation"), make_boards("empty", sizes.drawn)
     grid = bench.run("generate, tuning", tune, ["sequential", *GENERATING], TUNED)
-    drafts = bench.run("generate, tuning drafts", tune, DRAFTS, TUNED, verify=True)
-    best, drafted = chosen(grid, sizes.slack), [spec for spec in chosen([grid[0], *drafts], sizes.slack) if looks_at_pairs(spec)]
+    few = make_boards("empty", sizes.drafted, "validation")
+    drafts = bench.run("generate, tuning drafts", few, DRAFTS, TUNED, verify=True)
+    plain = first(grid[0], sizes.drafted)  # of the same boards
+    best, drafted = chosen(grid, sizes.slack), [spec for spec in chosen([plain, *drafts], sizes.slack) if looks_at_pairs(spec)]
     return {
         "grid": grid,
         "drafts": drafts,
@@ -152,6 +154,7 @@ def main() -> None:
     parser.add_argument("--validation", type=int, default=100, help="minimal puzzles to choose settings on")
     parser.add_argument("--slack", type=float, default=1.0, help="points that a chosen setting may lose there")
     parser.add_argument("--drawn-validation", type=int, default=100, help="empty boards to choose settings on")
+    parser.add_argument("--drafted", type=int, default=100, help="of these, to choose verified drafts on")
     parser.add_argument("--test", type=int, default=1000, help="puzzles of each kind that are solved sequentially")
     parser.add_argument("--puzzles", type=int, default=1000, help="of these, with 27.1 givens, by the other rules")
     parser.add_argument("--minimal", type=int, default=1000, help="of these, minimal, by the other rules")

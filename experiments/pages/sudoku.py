@@ -137,7 +137,19 @@ def page(found: dict[str, Found], model: Model, sizes: argparse.Namespace, figur
     }
     how = " ".join(
         f"--{name.replace('_', '-')} {getattr(sizes, name)}"
-        for name in ("validation", "drawn_validation", "test", "puzzles", "minimal", "table", "drawn", "verified", "timed", "rounds")
+        for name in (
+            "validation",
+            "drawn_validation",
+            "drafted",
+            "test",
+            "puzzles",
+            "minimal",
+            "table",
+            "drawn",
+            "verified",
+            "timed",
+            "rounds",
+        )
     )
     left_out = "".join(f" --without '{name}'" for name in sizes.without)
     return f"""# Sudoku: what dependence buys
@@ -175,6 +187,8 @@ Where `against` lies below 0, the validation puzzles were too few to see the los
 What chose them, on {sizes.drawn_validation} validation boards:
 
 {table(make["grid"])}
+
+Drafts under verification, on the first {sizes.drafted} of them:
 
 {table(make["drafts"], VERIFIED, make["grid"][0])}
 
