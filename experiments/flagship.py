@@ -25,7 +25,12 @@ PACKAGE = Path("src/pairmi/weights")
 OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made for, and no others
 TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
 
-RESULTS = "--validation 300 --drawn-validation 100 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 --drawn 1000 --verified 500 --timed 16 --rounds 2"
+RESULTS = (
+    "--precision {precision} --validation 150 --drawn-validation 200 --drafted 64 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
+    "--drawn 1000 --verified 200 --timed 16 --rounds 2"
+)
+
+OTHERS = "--head {run}/draft.safetensors {run}/pair-mlp.safetensors --former {before}/sudoku-head.safetensors"  # heads to compare with
 
 # Each stage: what it waits for, then its command; {run} is the folder, {before} where head and tables of the last weights are.
 STAGES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -65,9 +70,9 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "head-page": (
         ("calibration", "states", "draft", "pair-mlp"),
-        "experiments/sudoku_head.py --labels {run}/states --head {run}/draft.safetensors {run}/pair-mlp.safetensors",
+        f"experiments/sudoku_head.py --labels {{run}}/states {OTHERS}",
     ),
-    "buys": (("calibration", "draft", "pair-mlp"), "experiments/head_buys.py --head {run}/draft.safetensors {run}/pair-mlp.safetensors"),
+    "buys": (("calibration", "draft", "pair-mlp"), f"experiments/head_buys.py --precision {{precision}} {OTHERS}"),
     "ablation": (
         ("head", "states"),
         "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",
@@ -75,7 +80,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
     "generating": (("calibration", "doubt"), f"experiments/sudoku_results.py {RESULTS} --only generating"),
     "results": (("solving", "generating"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
-    "model": (("results",), "experiments/sudoku_model.py --count 1000 --boards 1000 --few 100 --listed 30"),
+    "model": (("results",), "experiments/sudoku_model.py --precision {precision} --count 1000 --boards 1000 --few 100 --listed 30"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
     "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 200 --priced 100 --exact 16 --verified 100 --puzzles 100"),
     "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),
@@ -101,21 +106,21 @@ def installed(weights: Path | None, run: Path) -> str:
     return fingerprint(load_tensors(there)[0])
 
 
-def command(name: str, run: Path, lists: Path | None = None) -> list[str]:
+def command(name: str, run: Path, lists: Path | None = None, precision: str = "bfloat16") -> list[str]:
     """The words of a stage."""
-    program, *words = shlex.split(STAGES[name][1].format(run=run, before=run / "before"))
+    program, *words = shlex.split(STAGES[name][1].format(run=run, before=run / "before", precision=precision))
     words += ["--lists", str(lists)] if name == "model" and lists else []
     start = ["-c", "import sys; from pairmi.cli import main; sys.exit(main())"] if program == "pairmi" else [program]
     return [sys.executable, *start, *words]
 
 
-def carried_out(name: str, run: Path, weights: str, lists: Path | None = None) -> float:
+def carried_out(name: str, run: Path, weights: str, lists: Path | None = None, precision: str = "bfloat16") -> float:
     """The seconds that a stage took; 0 where it had ended well for these weights."""
     done, began = run / f"{name}.done", time.monotonic()
     if done.is_file() and done.read_text() == weights:
         return 0.0
     with (run / f"{name}.log").open("ab") as log:
-        subprocess.run(command(name, run, lists), check=True, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        subprocess.run(command(name, run, lists, precision), check=True, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
     done.write_text(weights)
     return time.monotonic() - began
 
@@ -126,6 +131,9 @@ def main() -> int:
     parser.add_argument("--run", type=Path, default=Path("runs/flagship"), help="folder for labels, checkpoints and logs")
     parser.add_argument("--only", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help="these, whatever they wait for")
     parser.add_argument("--lists", type=Path, help="folder of public lists of hard puzzles, for docs/sudoku-model.md")
+    parser.add_argument(
+        "--precision", default="bfloat16", choices=("float32", "bfloat16"), help="of the pages of results: float32 where bfloat16 is slow"
+    )
     parser.add_argument("--lanes", type=int, default=2, help="stages at a time")
     parser.add_argument("--plan", action="store_true", help="run nothing")
     options = parser.parse_args()
@@ -140,7 +148,7 @@ def main() -> int:
             ready = [name for name in waiting if not blocked & {*STAGES[name][0]}]
             for name in ready[: options.lanes - len(running)]:
                 waiting.remove(name)
-                running[lanes.submit(carried_out, name, options.run, weights, options.lists)] = name
+                running[lanes.submit(carried_out, name, options.run, weights, options.lists, options.precision)] = name
             if not running:
                 break
             for one in wait(running, return_when=FIRST_COMPLETED).done:
