@@ -164,11 +164,11 @@ def main() -> None:
     parser.add_argument("--varied", type=int, default=450, help="boards whose diversity is looked at")
     parser.add_argument("--timed", type=int, default=32, help="boards to measure times on")
     parser.add_argument("--rounds", type=int, default=3, help="of measuring times")
-    parser.add_argument("--records", type=Path, help="default: runs/results/PRECISION.jsonl")
+    parser.add_argument("--records", type=Path, help="default: experiments/records/results-PRECISION.jsonl")
     parser.add_argument("--out", type=Path, default=Path("docs/results.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    records = options.records or Path("runs/results") / f"{options.precision}.jsonl"
+    records = options.records or Path("experiments/records") / f"results-{options.precision}.jsonl"
     bench = Bench(load(options.model, precision=options.precision), Ledger(records))
     found = {name: PARTS[name](bench, options) for name in options.only or PARTS if name not in options.without}
     if not options.only:
