@@ -198,7 +198,9 @@ def main() -> None:
         worlds(ledger, options)
     model = load("sudoku")
     assert isinstance(model.tables, nn.Module)
-    options.out.write_text(page(ledger, options.out, fingerprint(model.tables.state_dict()), model.residuals.get("coupled")))
+    options.out.write_text(
+        page(ledger, options.out, fingerprint(model.tables.state_dict()), model.residuals.get("coupled"), identify(model))
+    )
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made fo
 TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
 
 RESULTS = (
-    "--precision {precision} --validation 150 --drawn-validation 200 --drafted 64 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
-    "--drawn 1000 --verified 200 --timed 16 --rounds 2"
+    "--precision {precision} --validation 1000 --drawn-validation 200 --drafted 64 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
+    "--drawn 1000 --verified 1000 --timed 16 --rounds 3"
 )
 
 OTHERS = "--head {run}/draft.safetensors {run}/pair-mlp.safetensors --former {before}/sudoku-head.safetensors"  # heads to compare with
@@ -73,9 +73,14 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
         f"experiments/sudoku_head.py --labels {{run}}/states {OTHERS}",
     ),
     "buys": (("calibration", "draft", "pair-mlp"), f"experiments/head_buys.py --precision {{precision}} {OTHERS}"),
+    "plain": (  # without hops, which variants begin with
+        ("labels-0", "labels-1"),
+        "pairmi train head --labels {run}/labels --limit 5120 --run {run}/plain --steps 1500 --layers 12 16 --batch 64 --decay 0.7 --rate 4e-3 "
+        "--precision bfloat16 --threads 1 --out {run}/plain.safetensors",
+    ),
     "ablation": (
-        ("head", "states"),
-        "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {before}/sudoku-head.safetensors",
+        ("head", "states", "plain"),
+        "experiments/head_ablation.py --labels {run}/labels --test {run}/states --precision bfloat16 --start {run}/plain.safetensors",
     ),
     "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
     "generating": (("calibration", "doubt"), f"experiments/sudoku_results.py {RESULTS} --only generating"),
@@ -83,7 +88,8 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "model": (("results",), "experiments/sudoku_model.py --precision {precision} --count 1000 --boards 1000 --few 100 --listed 30"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
     "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 200 --priced 100 --exact 16 --verified 100 --puzzles 100"),
-    "coupling-page": (("coupling", "curve"), "experiments/coupling.py --page"),
+    "sweep": (("doubt",), "experiments/coupling_sweep.py"),
+    "coupling-page": (("coupling", "curve", "sweep"), "experiments/coupling.py --page"),
     "price": (("checks", "charges"), "experiments/price_frontiers.py generating solving"),
     "price-page": (("price",), "experiments/price_frontiers.py --page"),
     "temperature": (("charges", "calibration"), "experiments/temperature.py --puzzles 40 --drafted 40"),

@@ -61,7 +61,7 @@ class Bench:
 
 
 def chosen(records: list[Record], slack: float) -> list[str]:
-    """Of each rule the setting with the fewest passes that loses at most `slack` points on these (validation) boards."""
+    """Of each rule and way of it the setting with the fewest passes that loses at most `slack` points on these (validation) boards."""
     best = frontiers.loss_free(records, frontiers.reference_among(records), slack)
     return ["sequential", *(record["settings"]["rule"] for record in best if record["settings"]["rule"] != "sequential")]
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 import pairmi
 from pairmi.bench import report
-from pairmi.bench.ledger import Ledger
+from pairmi.bench.ledger import Ledger, depends_on
 from pairmi.bench.stats import wilson
 from pairmi.loading import load
 from pairmi.model import Model
@@ -64,7 +64,7 @@ def table(
             line: dict[str, Any] = {"rule": spec, "verified": verify, "boards": len(some)}
             for temperature in (*TEMPERATURES[name], 0.0):
                 how = {"verify": verify} | ({"temperature": temperature} if temperature else {"greedy": True})
-                key = {"temperature": name, "boards": len(some), "rule": spec, "precision": PRECISION.get(name)} | how
+                key = {"temperature": name, "boards": len(some), "precision": PRECISION.get(name)} | depends_on(model, spec) | how
                 found = ledger.measured(key, lambda: {"counts": right(model, some, solutions, spec, how)})  # noqa: B023 (called at once)
                 line[f"T = {temperature:g}" if temperature else "greedy"] = shown(found["counts"])
             records.append(line)
@@ -86,7 +86,8 @@ def prices(name: str, sequences: int, ledger: Ledger) -> str:
     for spec in tqdm(PRICED[name], desc=f"{name}, price"):
         line: dict[str, Any] = {"rule": spec}
         for temperature in PRICES:
-            key = {"price": name, "sequences": sequences, "rule": spec, "temperature": temperature, "precision": PRECISION.get(name)}
+            told = {"price": name, "sequences": sequences, "temperature": temperature, "precision": PRECISION.get(name)}
+            key = told | depends_on(model, spec)
             line[f"T = {temperature:g}"] = ledger.measured(key, lambda: {"nats": measured(spec, temperature)})["nats"]  # noqa: B023 (called at once)
         records.append(line)
     return report.table(records, tuple(records[0]))

@@ -60,7 +60,6 @@ ORDER = (
 )
 OTHERS = ("embedded price", "embedded cost", "embedded words")  # of tables that other models have: the newest count
 REFERENCES = ("sequential", "eb:budget=0.1", "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4")
-EARLIER = "commits 093e501 to e890692 with the same tables before they had learnt doubt (cca0f60e2cb5735e); those records are not in the repository"
 
 
 def gathered(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], dict[str, np.ndarray]]:
@@ -185,8 +184,14 @@ def idea(record: Record, file: Path) -> None:
     report.save(figure, file)
 
 
-def current(records: Iterable[Record], tables: str, charge: Charge | None) -> list[Record]:
-    """Without what was measured with other learnt tables than these, or with another calibration of what they leave."""
+def current(records: Iterable[Record], tables: str, charge: Charge | None, weights: str) -> list[Record]:
+    """Without what was measured with other weights or learnt tables than these, or with another calibration of what they leave."""
+
+    def other(told: Mapping[str, Any]) -> bool:
+        own = told.get("model", "sudoku") == "sudoku" and told["what"] not in OTHERS
+        return own and told.get("weights", told.get("backbone", weights)) != weights
+
+    records = [record for record in records if not other(record["settings"])]
     couplings = [(record, (record["settings"].get("resolved") or {}).get("coupling")) for record in records]
     couplings = [(record, coupling.get("tables") if isinstance(coupling, dict) else coupling) for record, coupling in couplings]
     couplings = [(record, coupling if isinstance(coupling, str) else None) for record, coupling in couplings]
@@ -211,10 +216,10 @@ def sections(text: str) -> dict[str, str]:
     return {"": first} | {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in rest}
 
 
-def page(ledger: Ledger, out: Path, tables: str, charge: Charge | None) -> str:
-    """All that there is for learnt tables of this fingerprint; sections without records stay as they were printed."""
+def page(ledger: Ledger, out: Path, tables: str, charge: Charge | None, weights: str) -> str:
+    """All that there is for these weights and learnt tables; sections without records stay as they were printed."""
     by: dict[str, list[Record]] = defaultdict(list)
-    found = current(ledger.found.values(), tables, charge)
+    found = current(ledger.found.values(), tables, charge, weights)
     for record in found:
         by[record["settings"]["what"]].append(record)
     before = sections(out.read_text()) if out.is_file() else {"": ""}
@@ -223,8 +228,8 @@ def page(ledger: Ledger, out: Path, tables: str, charge: Charge | None) -> str:
     commits = sorted({record["provenance"]["commit"][:7] for record in found})
     some = found[0]["provenance"]
     told = ", ".join(f"{name} {some[name]}" for name in ("python", "torch") if name in some)
-    where = f"Commits {', '.join(commits)}; {told}. Learnt tables {tables}. Intervals are 95 %."
-    where += f" Kept as printed from {EARLIER}: {', '.join(kept)}." if kept else ""
+    where = f"Commits {', '.join(commits)}; {told}. Weights of `sudoku` {weights}, learnt tables {tables}. Intervals are 95 %."
+    where += f" Kept as printed before, their records are not in the repository: {', '.join(kept)}." if kept else ""
     parts = [TOP.format(where=where), *pictures(by, out, before[""])]
     parts += [new[title] if title in new else before[title] for title in ORDER if title in new or title in before]
     return "\n".join([*parts, LIMITS])

@@ -125,11 +125,16 @@ def reference_among(records: Sequence[Record]) -> Record:
     return found
 
 
+def way(spec: str) -> tuple[str, ...]:
+    """The rule of a specification, and how it charges and draws."""
+    return report.family(spec), *(part for part in spec.partition(":")[2].split(",") if part.startswith(("charge=", "draw=")))
+
+
 def loss_free(records: Sequence[Record], reference: Record, slack: float = 1.0) -> list[Record]:
-    """Of each rule the setting with the fewest passes whose quality is at most `slack` points below the reference's."""
-    best: dict[tuple[str, bool], Record] = {}
+    """Of each rule and way of it the setting with the fewest passes whose quality is at most `slack` points below the reference's."""
+    best: dict[tuple[tuple[str, ...], bool], Record] = {}
     for record in records:
-        key = (report.family(record["settings"]["rule"]), bool(record["settings"]["sampling"]["verify"]))
+        key = (way(record["settings"]["rule"]), bool(record["settings"]["sampling"]["verify"]))
         enough = 100 * record["quality"] >= 100 * reference["quality"] - slack
         if enough and (key not in best or record["passes"] < best[key]["passes"]):
             best[key] = record

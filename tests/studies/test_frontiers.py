@@ -43,6 +43,13 @@ def test_of_each_rule_the_cheapest_that_loses_nothing(records: list[dict]) -> No
     assert strict == []
 
 
+def test_ways_of_charging_and_drawing_are_chosen_apart(records: list[dict]) -> None:
+    plain = {**records[2], "passes": 9.0}
+    coupled = {**plain, "passes": 3.0, "settings": plain["settings"] | {"rule": "top-k:k=4,draw=coupled,defer=0.1"}}
+    slower = {**coupled, "passes": 4.0, "settings": plain["settings"] | {"rule": "top-k:k=2,draw=coupled,defer=0.2"}}
+    assert frontiers.loss_free([plain, slower, coupled], {**plain, "quality": 0.0}) == [plain, coupled]
+
+
 def test_a_figure_has_a_panel_for_each_way(records: list[dict]) -> None:
     assert set(frontiers.panels(records)) == {"plain", "verified"}
 
