@@ -26,8 +26,8 @@ OWN = ("sudoku-head", "sudoku-tables")  # for the weights that they were made fo
 TRAIN = "--batch 64 --hops 3 --edges 4 --reach 64 --last-reach 48 --decay 0.8 --rate 4e-3 --precision bfloat16 --threads 1"
 
 RESULTS = (
-    "--precision {precision} --validation 1000 --drawn-validation 200 --drafted 64 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
-    "--drawn 1000 --verified 1000 --timed 16 --rounds 3"
+    "--precision {precision} --validation 1000 --drawn-validation 500 --drafted 64 --test 1000 --puzzles 1000 --minimal 1000 --table 1000 "
+    "--drawn 1000 --verified 1000 --timed 64 --rounds 3"
 )
 
 OTHERS = "--head {run}/draft.safetensors {run}/pair-mlp.safetensors --former {before}/sudoku-head.safetensors"  # heads to compare with

@@ -28,11 +28,11 @@ from pairmi.spec import rule
 from studies.former import taken_over
 
 UNIT = 8  # boards
-BUDGETS = (0.06, 0.1, 0.03)
-RULE = "mi-bound:{mi}budget={budget},entropy_weight=0.02,penalty=4"
+BUDGETS = (0.1, 0.2, 0.05)
+RULE = "mi-bound:{mi}budget={budget},entropy_weight=0.02,penalty=10"
 EXACT = "exact MI, probed"
 PROBED = BUDGETS[:1]  # by exact MI
-AT = (20, 22, 25, 28)  # passes that sources are compared at, and those that exact MI takes
+AT = (22, 24, 26, 30)  # passes that sources are compared at, and those that exact MI takes
 Record = Mapping[str, Any]
 
 

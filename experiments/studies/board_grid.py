@@ -23,8 +23,8 @@ SOLVING = (
 
 GENERATING = (
     *(f"eb:budget={budget}" for budget in (0.1, 0.2, 0.5)),
-    *(f"mi-bound:budget={budget},entropy_weight=0.02,penalty=4" for budget in (0.03, 0.06, 0.1)),
-    *(f"mi-bound:budget={budget},charge=calibrated" for budget in (0.01, 0.02, 0.04)),
+    *(f"mi-bound:budget={budget},entropy_weight=0.02,penalty={penalty}" for budget, penalty in ((0.06, 4), (0.06, 6), (0.1, 10))),
+    *(f"mi-bound:budget={budget},charge=calibrated" for budget in (0.005, 0.01, 0.02)),
     *(f"mi-bound:budget=3,draw=coupled,defer={defer}" for defer in (0.003, 0.006, 0.01)),
 )
 
