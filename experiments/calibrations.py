@@ -8,7 +8,6 @@ albert-zh has no head: it is calibrated with sampled probes on half-masked sente
 """
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Int
-from scipy.optimize import brentq
 from torch import Tensor
 
 from pairmi import tuning
@@ -37,7 +35,7 @@ CHARGED = "mi-bound:charge=calibrated,"
 FAMILY = f"{CHARGED}budget=0.01|0.02|0.04|0.07|0.12|0.2|0.35|0.6"
 CALIBRATION_SEED, CHECK_SEED, LEVEL_SEED, TUNE_SEED = 1_000_003, 2_000_003, 3_000_003, 4_000_003
 Level = tuple[float, int, int]  # what charges may add up to, the sequences that tell what is then lost, and which draws these are
-BOARDS: tuple[Level, ...] = ((0.014, 400, 0), (0.025, 400, 0), (0.07, 400, 0), (0.24, 400, 0))
+BOARDS: tuple[Level, ...] = ((0.014, 400, 0), (0.025, 400, 0), (0.033, 600, 2), (0.063, 500, 1), (0.07, 400, 0), (0.24, 400, 0))
 RECORDS = Path(__file__).parent / "records"
 
 
@@ -52,7 +50,6 @@ class Plan:
     budgets: tuple[float, ...] = BUDGETS
     checked: tuple[float, ...] = CHECKED
     levels: tuple[Level, ...] = ()  # that budgets are made true by; none: as `calibrate` left them
-    later: tuple[Level, ...] = ()  # and others that were measured afterwards: checks
     more: tuple[tuple[float, int], ...] = ()  # budgets that are checked on more, on other draws each, and how many; all are taken together
     family: str = FAMILY  # from safe to fast, that the rule is chosen of
     limit: float = 0.01  # nats a position, that the rule may lose
@@ -65,7 +62,6 @@ PLANS = {
         320,
         256,
         levels=BOARDS,
-        later=((0.033, 600, 2), (0.063, 500, 1)),
         more=((0.06, 64),) * 4,
         family=f"{CHARGED}budget=0.006|0.012",
     ),
@@ -135,20 +131,15 @@ def charge_of(name: str, ledger: Ledger) -> Calibration | None:
     return fit_budget(charge, [(one["allowed"], one["measured"], one["error"]) for one in found]) if found else charge
 
 
-def levels_of(name: str, ledger: Ledger, later: bool = False) -> list[dict[str, Any]]:
-    """What passes of the present calibration's map lose that may spend so much, by the records: of its levels, or of those measured later."""
+def levels_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
+    """What passes of the present calibration's map lose that may spend so much, by the records."""
     charge = first_charge(name, ledger.find(calibration_key(name)))
-    keys = [] if charge is None else level_keys(name, charge, PLANS[name].later if later else PLANS[name].levels)
+    keys = [] if charge is None else level_keys(name, charge, PLANS[name].levels)
     return [one | {"allowed": key["allowed"]} for key in keys if (one := ledger.find(key)) is not None]
 
 
-def asked(charge: Calibration, spent: float) -> float:
-    """The budget at which charges may add up to this."""
-    return math.exp(float(brentq(lambda log: math.log(charge.allowed(math.exp(log)) / spent), math.log(spent) - 5, math.log(spent) + 5)))
-
-
-def calibrated(name: str, ledger: Ledger, checks: bool = True) -> Model:
-    """The model with a calibration: from the records and its file, or made now; with the `later` levels, which only check it."""
+def calibrated(name: str, ledger: Ledger) -> Model:
+    """The model with a calibration: from the records and its file, or made now."""
     model, plan = guided(name), PLANS[name]
     charge = first_charge(name, ledger.find(calibration_key(name)))
     if charge is None:
@@ -156,7 +147,7 @@ def calibrated(name: str, ledger: Ledger, checks: bool = True) -> Model:
         made = calibrate(model, canvases, estimated(model), tuning.calibrated_rule, plan.budgets, seed=CALIBRATION_SEED)
         charge = first_charge(name, ledger.add(calibration_key(name), {"calibration": made.about()}))
     assert charge is not None
-    for key in level_keys(name, charge, (*plan.levels, *(plan.later if checks else ()))):
+    for key in level_keys(name, charge, plan.levels):
         canvases, seed = canvases_for(model, name, key["sequences"]), LEVEL_SEED + key.get("part", 0)
         ledger.measured(key, partial(lost, model, canvases, charge, key["allowed"], seed))
     return replace(model, calibration=charge_of(name, ledger))
@@ -188,12 +179,11 @@ def checked(name: str, model: Model, ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def checks_of(name: str, ledger: Ledger) -> list[dict[str, Any]]:
-    """What the records say of the present calibration's budgets, all parts together; later levels under the budgets that they are."""
+    """What the records say of the present calibration's budgets, all parts together."""
     charge = charge_of(name, ledger)
     if charge is None:
         return []
     found = [[one for key in check_keys(name, charge, budget) if (one := ledger.find(key))] for budget in PLANS[name].checked]
-    found += [[one | {"budget": asked(charge, one["allowed"])}] for one in levels_of(name, ledger, later=True)]
     return sorted((together(some) for some in found if some), key=lambda one: float(one["budget"]))
 
 
@@ -243,7 +233,7 @@ def main() -> None:
     torch.set_num_threads(1)
     ledger = Ledger(options.records / "price-calibrations.jsonl")
     for name in PLANS if options.models == "all" else options.models:
-        model = calibrated(name, ledger, not options.no_check)
+        model = calibrated(name, ledger)
         assert isinstance(model.calibration, Calibration)
         allowed = ", ".join(f"{budget:g}: {model.calibration.allowed(budget):.3g}" for budget in PLANS[name].checked)
         print(f"{name}: what charges may add up to at a budget: {allowed}", flush=True)

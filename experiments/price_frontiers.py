@@ -10,7 +10,6 @@ the section of a scene that the records do not hold whole as it was printed.
 
 import argparse
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ import torch
 from tqdm import tqdm
 
 from calibrations import PLANS, RECORDS, calibrated, canvases_for, charge_of, checks_of, guided, key_of, levels_of
-from calibrations import asked as asked_now
 from pages import price_exact
 from pages.price import chosen_knobs, gain_section, gained, headline, refolded, reliable, section, short
 from pages.price_exact import INTRODUCTION
@@ -31,15 +29,12 @@ from pairmi.bench.ledger import Ledger
 from pairmi.bench.price_plots import draw_frontier
 from pairmi.model import Model
 from pairmi.provenance import provenance
-from pairmi.selectors.charge import Calibration
 from pairmi.tasks.sudoku.puzzles import TEST, minimal_puzzles
 
 CHARGED = "mi-bound:charge=calibrated,"
-FORMER = {"sudoku": (-0.11045082005306428, 1.0526697861660517)}  # offset and slope that its head shipped with before it had levels
 AS_PRINTED = (
     "Calibrated settings were measured again; the others stand as printed before, and their prices count as known in intervals.\n\n"
 )
-PRINTED = "Printed before budgets were made true by levels:"
 
 
 def settings(rule: str, *values: str) -> tuple[str, ...]:
@@ -217,20 +212,6 @@ def printed_prices(section: str) -> list[dict[str, Any]]:
     return found
 
 
-def renamed(text: str, name: str, charge: Calibration) -> str:
-    """A section that was printed when budgets were made true by a line, with what its calibrated settings are called now."""
-    offset, slope = FORMER[name]
-    asked = [float(value) for value in dict.fromkeys(re.findall(r"\| mi-bound:charge=calibrated,budget=(\S+)", text))]
-
-    def now(budget: float) -> float:
-        return asked_now(charge, math.exp((math.log(budget) - offset) / slope))
-
-    told = ", ".join(f"{budget:g} here is {now(budget):.2g} now" for budget in asked)
-    note = f"{PRINTED} a budget of {told}. Sets, nats and passes are the same.\n"
-    head, _, rest = re.sub(rf"{PRINTED}.*\n\n", "", text).partition("\n\n")
-    return f"{head}\n\n{note}\n{rest}"
-
-
 def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: int) -> str:
     """Everything."""
     figures, found, text = out.parent / "figures", current(ledger, calibrations, seed), out.read_text() if out.is_file() else ""
@@ -245,8 +226,6 @@ def page(records: Path, ledger: Ledger, calibrations: Ledger, out: Path, seed: i
             every, note = [*found[name], *old], (AS_PRINTED if old else "") + scene.note
             sections[scene.title] = scene.model, section(name, scene.title, scene.model, scene.rules, every, figures, note)
         elif kept is not None:
-            charge = charge_of(scene.model, calibrations) if PRINTED in kept else None
-            kept = kept if charge is None else renamed(kept, scene.model, charge)
             draw_frontier(printed_prices(kept), figures / f"price_{name}.png", scene.title)
             sections[scene.title] = scene.model, kept
         else:

@@ -7,7 +7,7 @@ from pairmi.api import decode
 from pairmi.loading import load
 from pairmi.provenance import provenance
 
-RULES = {  # the settings that docs/results.md chose for generating, unverified, on another model
+RULES = {  # settings that docs/results.md chose for generating, unverified
     "sequential": ("sequential", "one position a pass"),
     "eb:budget=0.1": ("eb (EB-Sampler)", "looks at marginals"),
     "mi-bound:budget=0.1,entropy_weight=0.02,penalty=10": ("mi-bound (pairmi)", "looks at pairs"),

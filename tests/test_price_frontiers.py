@@ -1,9 +1,7 @@
 """What the page says of frontiers, from invented measurements."""
 
 import json
-import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ import price_frontiers
 from calibrations import (
     PLANS,
     Plan,
-    asked,
     calibration_key,
     charge_of,
     check_keys,
@@ -156,33 +153,24 @@ def test_the_page_is_printed_from_records_and_keeps_what_they_do_not_hold(tmp_pa
     assert json.loads((tmp_path / "price-frontiers.jsonl").read_text().splitlines()[0])["settings"]["scene"] == "generating"
 
 
-def test_a_section_of_a_former_calibration_says_what_its_budgets_are_called_now() -> None:
-    offset, slope = price_frontiers.FORMER["sudoku"]
-    text = "### Title\n\nfigures\n\n| mi-bound:charge=calibrated,budget=0.04 | 1 |\n"
-    same = replace(INVENTED, offset=offset, slope=slope)
-    once = price_frontiers.renamed(text, "sudoku", same)
-    assert "0.04 here is 0.04 now" in once
-    doubled = replace(same, offset=offset + math.log(2))  # the same sets lose twice as much
-    again = price_frontiers.renamed(once, "sudoku", doubled)
-    assert "0.04 here is 0.08 now" in again
-    assert "0.04 here is 0.04 now" not in again
-    assert again.startswith("### Title\n\n")
-    assert again.endswith("figures\n\n| mi-bound:charge=calibrated,budget=0.04 | 1 |\n")
-
-
-def test_levels_that_are_measured_later_are_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), later=((0.05, 9, 1),), more=((0.02, 5),)))
+def test_levels_make_budgets_true_and_checks_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLANS, "protein", Plan(64, 1, 1, 1, levels=((0.1, 7, 0), (0.2, 7, 2)), more=((0.02, 5),)))
     ledger, (plan, shipped) = Ledger(), (PLANS["protein"], {"calibration": INVENTED.about()})
     ledger.add(calibration_key("protein"), shipped)
-    for key in level_keys("protein", INVENTED, (*plan.levels, *plan.later)):  # passes lose twice what they may spend
+    for key in level_keys("protein", INVENTED, plan.levels):  # passes lose twice what they may spend
         level = {"measured": 2 * key["allowed"], "predicted": 0.1, "error": 0.01 * key["allowed"], "passes": 9.0, "each": [1.0] * 7}
-        ledger.add(key, level | {"budget": key["allowed"]})
+        ledger.add(key, level)
     assert [one["allowed"] for one in levels_of("protein", ledger)] == [0.1, 0.2]
     made = charge_of("protein", ledger)
     assert made is not None
-    assert asked(made, 0.05) == pytest.approx(0.1)
+    assert made.allowed(0.1) == pytest.approx(0.05)
+    assert checks_of("protein", ledger) == []
+    (first, other), _ = (check_keys("protein", made, budget) for budget in (0.02, 0.06))
+    for key, lost in ((first, 0.1), (other, 0.2)):
+        found = {"measured": lost, "predicted": 0.1, "error": 0.01, "passes": 9.0, "each": [9 * lost] * key["sequences"]}
+        ledger.add(key, found | {"budget": key["budget"]})
     (found,) = checks_of("protein", ledger)
-    assert (found["budget"], found["measured"]) == (pytest.approx(0.1), 0.1)
+    assert (found["budget"], found["measured"]) == (0.02, pytest.approx((0.1 + 5 * 0.2) / 6))
     assert [(key.get("part"), key["sequences"]) for key in check_keys("protein", made, 0.02)] == [(None, 1), (1, 5)]
     assert len(check_keys("protein", made, 0.06)) == 1
 
