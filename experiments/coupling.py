@@ -44,7 +44,7 @@ SETS = (  # who is filled together, from careful to reckless
 )
 EB = "eb:budget=0.1"
 CHARGED = tuple(f"mi-bound:charge=calibrated,budget={budget}" for budget in (0.02, 0.05, 0.1, 0.3))  # what is left after the shift
-DEFERRED = (f"{SETS[4]},draw=coupled,defer=0.006", f"{SETS[4]},draw=coupled,defer=0.01", f"{SETS[3]},draw=coupled,defer=0.01")
+DEFERRED = (*(f"{SETS[4]},draw=coupled,defer={limit}" for limit in (0.003, 0.006, 0.01)), f"{SETS[3]},draw=coupled,defer=0.01")
 DOUBTED = (f"{SETS[4]},draw=coupled,defer=0.1", f"{SETS[4]},draw=coupled,defer=0.2")  # drafts
 LATE = (f"{SETS[4]},draw=coupled,defer=0.05,late=0.3",)  # chosen by coupling_sweep.py
 COUPLED = tuple(f"{sets},draw=coupled" for sets in (*SETS[:2], *CHARGED))
