@@ -85,7 +85,7 @@ STAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "solving": (("calibration",), f"experiments/sudoku_results.py {RESULTS} --only minimal puzzles 'table 1'"),
     "generating": (("calibration", "doubt"), f"experiments/sudoku_results.py {RESULTS} --only generating"),
     "results": (("solving", "generating"), f"experiments/sudoku_results.py {RESULTS} --without looking"),
-    "model": (("results",), "experiments/sudoku_model.py --precision {precision} --count 1000 --boards 1000 --few 100 --listed 30"),
+    "model": (("results",), "experiments/sudoku_model.py --precision {precision} --count 1000 --boards 1000 --few 100 --listed 100"),
     "curve": (("doubt",), "experiments/coupling_curve.py"),
     "coupling": (("charges", "states-mi"), "experiments/coupling.py --boards 200 --priced 100 --exact 16 --verified 100 --puzzles 100"),
     "sweep": (("doubt",), "experiments/coupling_sweep.py"),

@@ -42,6 +42,7 @@ class Variant:
     forms: int = 16
     rank: int = 16
     mixer: int = 16
+    places: int = 4
     hops: int = 3
     edges: int = 4
     reach: int = 0
