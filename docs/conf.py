@@ -44,4 +44,5 @@ html_theme_options = {"source_repository": site_parts.REPOSITORY, "source_branch
 def setup(app: Any) -> None:
     """What is read from the code goes into the pages as they are read; notebooks go beside them."""
     app.connect("source-read", site_parts.fill)
+    app.connect("env-get-outdated", lambda *_: ["measured"])  # lists pages that come and go
     app.connect("build-finished", site_parts.notebooks)

@@ -86,7 +86,7 @@ def picture(found: list[dict]) -> str:
 def main() -> None:
     """Print what is shown, write the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=3, help="of draws; with 3 the rules take about their mean numbers of passes")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/figures/race.svg")
     options = parser.parse_args()
     found = runs(options.seed)
