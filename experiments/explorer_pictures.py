@@ -18,7 +18,7 @@ HARD = "97.2.....2.3.8.69...54...7.7.........3....1....9.75..41.75.8..33.2..1...
 PICTURES = {  # name: theme, screen, state, what to wait for
     "board": ("light", DESKTOP, "mi=probe&cell=61", "map"),
     "rest": ("light", DESKTOP, "", "pairs"),
-    "steps": ("dark", DESKTOP, "rule=mi-bound&pass=3&cell=64", "steps"),
+    "steps": ("dark", DESKTOP, "rule=mi-bound&pass=3&cell=19", "steps"),
     "race": ("light", DESKTOP, "view=race&race=sequential+top-k:k=8+eb:budget%3D0.1+mi-guided:budget%3D0.1", "race"),
     "sequence": ("dark", DESKTOP, "view=sequence&model=antiberty&cell=102", "map"),
     "imagine": ("light", DESKTOP, "cell=40", "imagine"),
