@@ -7,7 +7,7 @@ const EXAMPLE = {
   9: "97.2.....2.3.8.69...54...7.7.........3....1....9.75..41.75.8..33.2..1......7.....",
   protein: "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC..............WGQGTLVTVSS",
 };
-const GENERATE = "mi-bound:budget=0.06,entropy_weight=0.02,penalty=4";
+const GENERATE = "mi-bound:budget=0.1,entropy_weight=0.02,penalty=10";
 const COUPLED = "mi-bound:budget=3,draw=coupled,defer=0.006";
 const SOLVE = "mi-guided:budget=0.1";
 const SEQUENCE = "mi-bound:budget=0.25";
