@@ -1,4 +1,3 @@
-import copy
 from dataclasses import asdict
 from pathlib import Path
 
@@ -6,7 +5,7 @@ import pytest
 import torch
 
 from pairmi.backbones.checkpoint import save_tensors
-from pairmi.backbones.products import Rowwise, make_rowwise
+from pairmi.backbones.products import Rowwise
 from pairmi.backbones.transformer import Transformer, TransformerConfig, attend
 from pairmi.loading import load
 from pairmi.types import Backbone, PairmiError
@@ -124,18 +123,6 @@ def test_the_linear_map_is_a_linear_map() -> None:
     with torch.no_grad():
         torch.testing.assert_close(layer(x), plain)
     assert layer.bias is None
-
-
-def test_weights_are_stored_by_columns_and_keep_their_values() -> None:
-    network = torch.nn.Sequential(torch.nn.Linear(6, 4))
-    before, x = network[0].weight.detach().clone(), torch.randn(3, 5, 6)
-    make_rowwise(network)
-    for layer in (network[0], Rowwise(6, 4)):
-        assert layer.weight.t().is_contiguous()  # which products per row read faster
-        assert copy.deepcopy(layer).weight.t().is_contiguous()
-    assert torch.equal(network[0].weight, before)
-    with torch.no_grad():
-        torch.testing.assert_close(network(x), torch.nn.functional.linear(x, before, network[0].bias))
 
 
 def test_attention_written_out_is_the_fused_one() -> None:

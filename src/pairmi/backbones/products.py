@@ -20,10 +20,6 @@ class Rowwise(nn.Linear):
     one product for the whole batch is faster: a network that moves to a GPU takes it by itself.
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: str | None = None) -> None:
-        super().__init__(in_features, out_features, bias, device)
-        by_columns(self.weight)
-
     def forward(self, x: Float[Tensor, "B *L D"]) -> Float[Tensor, "B *L E"]:
         """X W^T + b."""
         alone = x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 3
@@ -33,11 +29,6 @@ class Rowwise(nn.Linear):
         return product if self.bias is None else product + self.bias
 
 
-def by_columns(weight: Tensor) -> None:
-    """Store a weight such that its transpose is contiguous, which products per row read faster; its values stay as they are."""
-    weight.data = weight.data.t().contiguous().t()
-
-
 def make_rowwise(network: nn.Module) -> None:
     """Let every plain linear map of a network multiply row by row; parameters and their names stay as they are."""
     for parent in list(network.modules()):
@@ -45,7 +36,6 @@ def make_rowwise(network: nn.Module) -> None:
             if type(child) is nn.Linear:  # not its subclasses: they may do more
                 twin = Rowwise(child.in_features, child.out_features, child.bias is not None, device="meta")
                 twin.weight, twin.bias = child.weight, child.bias
-                by_columns(twin.weight)
                 twin.train(child.training)
                 setattr(parent, name, twin)
 
