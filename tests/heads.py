@@ -29,7 +29,7 @@ def tiny(seed: int = 0, shape: TransformerConfig = SHAPE, attention: bool = Fals
     transformer = Transformer(shape, attention).eval().requires_grad_(False)
     for parameter in transformer.parameters():
         if parameter.ndim == 2:
-            parameter.copy_(torch.nn.init.normal_(torch.empty(parameter.shape), std=0.8))  # the same however it is stored
+            torch.nn.init.normal_(parameter, std=0.8)
         elif parameter.ndim == 3:
             parameter.fill_(6.0)
     transformer.position.mul_(0.3)
